@@ -1,8 +1,8 @@
-//! Ports of functions: which function each belongs to. The host process opens them, or the kernel steers their connections
+//! Ports of functions and chains: whose each is. The host process opens them, or the kernel steers their connections
 //! to one listener ([`crate::ingress`]); [`crate::triggers`] serves them.
 //!
-//! A change of a function claims its ports first and takes them over once it is stored, in one step: at no time does a
-//! port belong to two functions or, if it stays, to none.
+//! A change of a function or chain claims its ports first and takes them over once it is stored, in one step: at no time
+//! does a port belong to two of them or, if it stays, to none.
 
 mod claim;
 
@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::ingress::{Ingress, PortDatagrams};
-use crate::model::{Port, PortLimits, PortTrigger, Protocol};
+use crate::model::{Port, PortLimits, PortOwner, PortTrigger, Protocol};
 use crate::sandbox::Host;
 
 pub use self::claim::Claim;
@@ -34,20 +34,20 @@ pub struct Opened {
     pub socket: OwnedFd,
     /// Datagrams that do not come to the socket.
     pub datagrams: Option<PortDatagrams>,
-    /// Cancelled when no function has it any more.
+    /// Cancelled when nobody has it any more.
     pub closed: CancellationToken,
 }
 
-/// Why a function cannot have a port.
+/// Why somebody cannot have a port.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PortError {
-    /// Another function has it.
-    #[error("must be a free port; function \"{0}\" has this one")]
-    Function(String),
+    /// Another function, or another chain, has it.
+    #[error("must be a free port; {0} has this one")]
+    Owner(PortOwner),
     /// Another process has it.
     #[error("must be a free port; {0} has this one")]
     Process(String),
-    /// It is not one of those that functions may have.
+    /// It is not one of those that functions and chains may have.
     #[error("must be from {} to {} on this node (HEARTH_TRIGGER_PORTS)", .0.start(), .0.end())]
     Range(RangeInclusive<u16>),
     /// The kernel refused.
@@ -57,7 +57,7 @@ pub enum PortError {
 
 /// What is known of a port.
 struct Entry {
-    function: Arc<str>,
+    owner: PortOwner,
     /// None while a change has only claimed it.
     trigger: Option<PortTrigger>,
     /// Why it is not open.
@@ -65,7 +65,7 @@ struct Entry {
     closed: CancellationToken,
 }
 
-/// The ports of all functions. Cheap to clone.
+/// The ports of all functions and chains. Cheap to clone.
 #[derive(Clone)]
 pub struct PortTable(Arc<Inner>);
 
@@ -77,7 +77,7 @@ struct Inner {
     opened: mpsc::UnboundedSender<Opened>,
 }
 
-/// A port of a function, for the API.
+/// A port, for the API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortState {
     /// Which one.
@@ -110,19 +110,19 @@ impl PortTable {
     }
 
     /// Who has a port, and what it is to do.
-    pub fn owner(&self, port: Port) -> Option<(Arc<str>, PortTrigger)> {
+    pub fn owner(&self, port: Port) -> Option<(PortOwner, PortTrigger)> {
         let entries = self.0.entries.lock();
         let entry = entries.get(&port)?;
-        Some((entry.function.clone(), entry.trigger?))
+        Some((entry.owner.clone(), entry.trigger?))
     }
 
-    /// Ports of a function that are not open, and why.
-    pub fn failed(&self, function: &str) -> Vec<PortState> {
+    /// Ports of an owner that are not open, and why.
+    pub fn failed(&self, owner: &PortOwner) -> Vec<PortState> {
         let entries = self.0.entries.lock();
-        let of_function = entries
+        let of_owner = entries
             .iter()
-            .filter(|(_, entry)| &*entry.function == function && entry.failed.is_some());
-        let mut all: Vec<_> = of_function
+            .filter(|(_, entry)| entry.owner == *owner && entry.failed.is_some());
+        let mut all: Vec<_> = of_owner
             .map(|(port, entry)| PortState {
                 port: *port,
                 failed: entry.failed.clone(),
@@ -139,17 +139,17 @@ impl PortTable {
         (entries.len(), failed.count())
     }
 
-    /// Claims ports for a function. Those that it has already stay as they are until [`Claim::take_over`].
+    /// Claims ports for somebody. Those that it has already stay as they are until [`Claim::take_over`].
     ///
     /// # Errors
     /// The first one that it cannot have, by its place in `wanted`; nothing is claimed then.
     pub async fn claim(
         &self,
-        function: &str,
+        owner: &PortOwner,
         wanted: &[PortTrigger],
         limits: PortLimits,
     ) -> Result<Claim, (usize, PortError)> {
-        let mut claim = Claim::new(self, function, wanted, limits);
+        let mut claim = Claim::new(self, owner, wanted, limits);
         for (index, trigger) in wanted.iter().enumerate() {
             let port = trigger.port();
             let claimed = claim.reserve(port).map_err(|error| (index, error))?;
@@ -161,31 +161,31 @@ impl PortTable {
         Ok(claim)
     }
 
-    /// The ports of a function that was deployed before the server was started. What cannot be opened now is tried again.
-    pub async fn restore(&self, function: &str, triggers: &[PortTrigger], limits: PortLimits) {
-        self.0.ingress.limit(function, limits);
+    /// The ports that somebody had before the server was started. What cannot be opened now is tried again.
+    pub async fn restore(&self, owner: &PortOwner, triggers: &[PortTrigger], limits: PortLimits) {
+        self.0.ingress.limit(owner, limits);
         for trigger in triggers {
             let port = trigger.port();
             let entry = Entry {
-                function: function.into(),
+                owner: owner.clone(),
                 trigger: Some(*trigger),
                 failed: None,
                 closed: CancellationToken::new(),
             };
             self.0.entries.lock().insert(port, entry);
             if let Err(error) = self.try_open(port).await {
-                tracing::warn!(function, %port, %error, "cannot open a port of a function; trying again");
+                tracing::warn!(%owner, %port, %error, "cannot open a port; trying again");
                 tokio::spawn(self.clone().keep_trying(port));
             }
         }
     }
 
-    /// Takes all ports from a function.
-    pub fn release(&self, function: &str) {
-        self.0.ingress.settle(function, []);
-        self.0.ingress.limit(function, PortLimits::default());
+    /// Takes all ports from their owner.
+    pub fn release(&self, owner: &PortOwner) {
+        self.0.ingress.settle(owner, []);
+        self.0.ingress.limit(owner, PortLimits::default());
         self.0.entries.lock().retain(|_, entry| {
-            let stays = &*entry.function != function;
+            let stays = entry.owner != *owner;
             if !stays {
                 entry.closed.cancel();
             }
@@ -208,7 +208,7 @@ impl PortTable {
         }
     }
 
-    /// Opens a port that a function has.
+    /// Opens a port that somebody has.
     async fn try_open(&self, port: Port) -> Result<(), PortError> {
         let opened = self.open(port).await;
         let mut entries = self.0.entries.lock();
@@ -219,8 +219,8 @@ impl PortTable {
             Ok(socket) => {
                 entry.failed = None;
                 self.0.hand_on(port, socket, entry);
-                let function = entry.function.clone();
-                self.0.settle(&function, &entries);
+                let owner = entry.owner.clone();
+                self.0.settle(&owner, &entries);
                 Ok(())
             }
             Err(error) => {
@@ -258,13 +258,13 @@ fn reason(error: &SandboxError) -> String {
 }
 
 impl Inner {
-    /// Tells the kernel which ports a function has.
-    fn settle(&self, function: &str, entries: &HashMap<Port, Entry>) {
+    /// Tells the kernel which ports somebody has.
+    fn settle(&self, owner: &PortOwner, entries: &HashMap<Port, Entry>) {
         let has = |entry: &Entry| {
-            &*entry.function == function && entry.trigger.is_some() && entry.failed.is_none()
+            entry.owner == *owner && entry.trigger.is_some() && entry.failed.is_none()
         };
         let ports = entries.iter().filter(|(_, entry)| has(entry));
-        self.ingress.settle(function, ports.map(|(port, _)| *port));
+        self.ingress.settle(owner, ports.map(|(port, _)| *port));
     }
 
     fn hand_on(&self, port: Port, socket: Option<OwnedFd>, entry: &Entry) {

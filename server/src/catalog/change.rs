@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::service::Started;
 use super::{Catalog, CatalogError, Chain};
-use crate::model::Meant;
 use crate::model::chain::{Patch, Spec, View};
+use crate::model::{Meant, PortOwner};
 use crate::store::{StoreError, StoredChain, StoredChainVersion};
 
 impl Catalog {
@@ -100,11 +101,13 @@ impl Catalog {
     async fn create_now(self, spec: Spec) -> Result<View, CatalogError> {
         let _members = self.inner.members.read().await;
         let _claim = Claim::take(&self, &spec.name)?;
+        self.check(&spec)?;
+        let ports = self.claim_ports(&spec).await?;
         self.functions_of(&spec).await?;
         // Stored first, because the data path knows a chain by its row's id.
         let stored = self.inner.store.create_chain(&spec).await?;
-        let state = match self.put_in_service(stored.id, &stored.active).await {
-            Ok(state) => state,
+        let Started { live, state } = match self.start_version(stored.id, &stored.active).await {
+            Ok(started) => started,
             Err(error) => {
                 self.inner.store.delete_chain(stored.id).await?;
                 return Err(error);
@@ -112,7 +115,9 @@ impl Catalog {
         };
         let chain = Chain::new(stored, state);
         let name = spec.name.as_str().into();
+        self.inner.live.activate(live);
         self.inner.chains.write().insert(name, chain.clone());
+        ports.take_over();
         tracing::info!(chain = spec.name, "created");
         Ok(self.view(&chain))
     }
@@ -133,6 +138,7 @@ impl Catalog {
         if spec == stored.active.spec {
             return Ok(self.view(chain));
         }
+        self.check(&spec)?;
         let store = &self.inner.store;
         let version = StoredChainVersion {
             version: store.next_chain_version(stored.id).await?,
@@ -174,34 +180,37 @@ impl Catalog {
         self.inner.store.delete_chain(stored.id).await?;
         let name = &stored.active.spec.name;
         self.inner.chains.write().remove(name.as_str());
+        self.inner
+            .engine
+            .release_ports(&PortOwner::chain(name.as_str()));
         self.inner.live.retire(name).await;
         self.inner.history.forget(-stored.id);
         tracing::info!(chain = name, "deleted");
         Ok(())
     }
 
-    /// Puts a version in service and stores that it is active. If it does not start or is not stored, the former one goes on.
+    /// Starts a version's members, stores that it is active, and puts it in service with its ports. If it does not start or
+    /// is not stored, the former one goes on, undisturbed.
     async fn take_over(
         &self,
         chain: &Arc<Chain>,
         version: &StoredChainVersion,
         store: impl Future<Output = Result<StoredChain, StoreError>>,
     ) -> Result<View, CatalogError> {
-        let former = chain.stored();
-        let state = self.put_in_service(former.id, version).await?;
-        match store.await {
-            Ok(stored) => {
-                let (name, version) = (&stored.active.spec.name, stored.active.version);
-                tracing::info!(chain = name, version, "activated");
-                chain.stored.store(Arc::new(stored));
-                chain.state.send_replace(Arc::new(state));
-                Ok(self.view(chain))
-            }
-            Err(error) => {
-                self.put_back(&former).await;
-                Err(error.into())
-            }
-        }
+        let ports = self.claim_ports(&version.spec).await?;
+        let Started { live, state } = match self.with_the_same_members(chain, version).await {
+            Some(started) => started,
+            None => self.start_version(chain.stored().id, version).await?,
+        };
+        let stored = store.await?;
+        let (name, version) = (&stored.active.spec.name, stored.active.version);
+        tracing::info!(chain = name, version, "activated");
+        // Nothing waits between these: what comes to a port finds the version that has it.
+        self.inner.live.activate(live);
+        chain.stored.store(Arc::new(stored));
+        chain.state.send_replace(state);
+        ports.take_over();
+        Ok(self.view(chain))
     }
 
     /// What is stored of a chain, unless it was deleted while its lock was awaited.

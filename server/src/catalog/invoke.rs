@@ -1,23 +1,27 @@
 //! Requests to chains: admitted, passed to the live chain, written to the history.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
 use super::recording::Recording;
 use super::state::State;
 use super::{Catalog, Chain};
-use crate::chains::{Hop, InvokeError, Outcome, Request};
+use crate::chains::{Hop, InvokeError, Live, Outcome, Request};
 use crate::model::chain::{Spec, TraceHop};
 use crate::model::{InvocationId, Trigger};
 use crate::store::StoredChain;
 
-/// A chain that is about to be asked, as it was when it was found.
+/// A chain that is about to be asked, as it was when it was found: the request passes through the version in service then,
+/// whatever takes over before it is sent.
 pub struct Target {
     pub(super) catalog: Catalog,
     chain: Arc<Chain>,
     pub(super) stored: Arc<StoredChain>,
+    state: Arc<State>,
+    /// What was in service; none while it is being started.
+    live: Option<Arc<Live>>,
 }
 
 /// What the answer's headers say.
@@ -44,6 +48,8 @@ pub struct ChainRequest<'a> {
     pub event: Bytes,
     /// The request's W3C `traceparent`, already checked.
     pub traceparent: Option<&'a str>,
+    /// How long ago it came to this host; that is part of the time that it may take.
+    pub age: Duration,
 }
 
 impl Catalog {
@@ -51,9 +57,14 @@ impl Catalog {
     #[must_use]
     pub fn target(&self, name: &str) -> Option<Target> {
         let chain = self.inner.chains.read().get(name).cloned()?;
+        // Before what is in service: the figures of a version that takes over meanwhile are not this one's.
+        let state = chain.state();
+        let live = self.inner.live.of(name);
         Some(Target {
             catalog: self.clone(),
             stored: chain.stored(),
+            state,
+            live,
             chain,
         })
     }
@@ -63,7 +74,18 @@ impl Target {
     /// Its settings.
     #[must_use]
     pub fn spec(&self) -> &Spec {
-        &self.stored.active.spec
+        match &self.live {
+            Some(live) => &live.version().spec,
+            None => &self.stored.active.spec,
+        }
+    }
+
+    /// The number of its version.
+    pub(super) fn version(&self) -> u32 {
+        match &self.live {
+            Some(live) => live.version().version,
+            None => self.stored.active.version,
+        }
     }
 
     /// Passes a request through the chain. A client that goes away drops the future, which ends the request.
@@ -86,14 +108,13 @@ impl Target {
         };
         let received = recording.received;
         let deadline = received + Duration::from_millis(spec.timeout_ms.into());
-        let state = self.catalog.in_service(&self.chain, deadline.into()).await;
-        let outcome = match &state {
+        let outcome = match self.live(deadline).await {
             Err(reason) => Outcome {
-                result: Err(InvokeError::Unavailable(reason.clone())),
+                result: Err(InvokeError::Unavailable(reason)),
                 hops: Vec::new(),
                 version: None,
             },
-            Ok(_) => {
+            Ok((live, state)) => {
                 let request = Request {
                     id: recording.record.id,
                     payload: request.event,
@@ -101,16 +122,15 @@ impl Target {
                     received,
                     deadline,
                 };
-                let live = &self.catalog.inner.live;
-                live.invoke(&spec.name, recording.route(), request, &recording.admitted)
-                    .await
+                let outcome = live
+                    .invoke(recording.route(), request, &recording.admitted)
+                    .await;
+                if let State::Ready { latency, .. } = &*state {
+                    latency.record(&outcome.hops);
+                }
+                outcome
             }
         };
-        if let Ok(state) = &state
-            && let State::Ready { latency, .. } = &**state
-        {
-            latency.record(&outcome.hops);
-        }
         let Outcome {
             result,
             hops,
@@ -125,6 +145,20 @@ impl Target {
             total_us,
         };
         (receipt, result)
+    }
+
+    /// What takes the request, with its figures; the reason if there is none in time.
+    async fn live(&self, deadline: Instant) -> Result<(Arc<Live>, Arc<State>), String> {
+        if let Some(live) = &self.live {
+            return Ok((live.clone(), self.state.clone()));
+        }
+        let state = self
+            .catalog
+            .in_service(&self.chain, deadline.into())
+            .await?;
+        let live = self.catalog.inner.live.of(&self.spec().name);
+        let live = live.ok_or_else(|| "it has no live version".to_owned())?;
+        Ok((live, state))
     }
 }
 

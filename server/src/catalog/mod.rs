@@ -2,7 +2,8 @@
 //!
 //! The HTTP layer uses this façade for everything about chains, and for deleting functions, because a function that a chain
 //! has as a member stays. In the order of a chain's life: [`start`](Catalog::start) reads what is stored, [`change`]
-//! creates and changes, `members` looks at the functions, `service` puts versions in service, `invoke` passes requests on.
+//! creates and changes, `members` looks at the functions, `service` puts versions in service, `ports` opens their ports,
+//! `invoke` passes requests on.
 
 mod change;
 mod error;
@@ -10,6 +11,7 @@ mod figures;
 mod invoke;
 mod latency;
 mod members;
+mod ports;
 mod rates;
 mod recording;
 mod service;
@@ -24,6 +26,7 @@ use tokio::sync::watch;
 
 pub use error::CatalogError;
 pub use invoke::{ChainReceipt, ChainRequest, Target};
+pub use ports::ChainIngressView;
 
 use crate::chains::Chains;
 use crate::engine::Engine;
@@ -61,10 +64,10 @@ struct Chain {
 }
 
 impl Chain {
-    fn new(stored: StoredChain, state: State) -> Arc<Self> {
+    fn new(stored: StoredChain, state: Arc<State>) -> Arc<Self> {
         Arc::new(Self {
             stored: ArcSwap::from_pointee(stored),
-            state: watch::Sender::new(Arc::new(state)),
+            state: watch::Sender::new(state),
             change: tokio::sync::Mutex::new(()),
         })
     }
@@ -93,7 +96,7 @@ impl Catalog {
         let stored = store.chains().await?;
         let named = |stored: StoredChain| {
             let name = Arc::<str>::from(stored.active.spec.name.as_str());
-            (name, Chain::new(stored, State::Starting))
+            (name, Chain::new(stored, Arc::new(State::Starting)))
         };
         let live = Chains::new(engine.clone());
         let catalog = Self {
@@ -107,6 +110,7 @@ impl Catalog {
                 members: tokio::sync::RwLock::default(),
             }),
         };
+        catalog.restore_ports().await;
         catalog.bring_up();
         Ok(catalog)
     }

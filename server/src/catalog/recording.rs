@@ -20,7 +20,10 @@ pub(super) struct Recording {
     /// Under which the history keeps the chain.
     subject: i64,
     pub(super) record: InvocationRecord,
+    /// When it came to this host.
     pub(super) received: Instant,
+    /// How long before its admission that was.
+    age: Duration,
     event: Bytes,
     captured: Option<Box<Captured>>,
     pub(super) admitted: Admitted,
@@ -33,17 +36,25 @@ impl Recording {
         let admitted = inner.engine.admit().ok_or(InvokeError::ShuttingDown)?;
         let subject = -target.stored.id;
         let event = request.event.clone();
+        let (mut received, mut received_at) = (Instant::now(), Timestamp::now());
+        let mut age = Duration::ZERO;
+        // Neither clock goes back beyond its beginning.
+        if let Some(earlier) = received.checked_sub(request.age)
+            && let Ok(earlier_at) = received_at.checked_sub(request.age)
+        {
+            (received, received_at, age) = (earlier, earlier_at, request.age);
+        }
         Ok(Self {
             history: inner.history.clone(),
             subject,
             record: InvocationRecord {
                 id: InvocationId::new(),
                 function: target.spec().name.clone(),
-                version: target.stored.active.version,
+                version: target.version(),
                 trigger: request.trigger,
                 status: Status::Running,
                 start: None,
-                received_at: Timestamp::now(),
+                received_at,
                 finished_at: None,
                 stages_us: Stages::default(),
                 request_bytes: event.len() as u64,
@@ -56,7 +67,8 @@ impl Recording {
                 }),
                 logs: Vec::new(),
             },
-            received: Instant::now(),
+            received,
+            age,
             // The event of an HTTP request holds credentials, which only the function's own history knows to take out.
             captured: match request.trigger {
                 Trigger::Http => None,
@@ -108,6 +120,7 @@ impl Recording {
     fn finish(&mut self, status: Status, error: Option<FunctionError>, hops: Vec<TraceHop>) {
         let total = micros(self.received.elapsed());
         let entered = hops.first().map_or(total, |hop| hop.entered_us.min(total));
+        let waited = micros(self.age).min(entered);
         let left = hops.iter().filter_map(|hop| hop.left_us).max();
         let left = left.map_or(total, |left| left.clamp(entered, total));
         let record = &mut self.record;
@@ -119,7 +132,8 @@ impl Recording {
                 ..Stages::default()
             },
             false => Stages {
-                send: entered,
+                queue: waited,
+                send: entered - waited,
                 run: left - entered,
                 recv: total - left,
                 total,

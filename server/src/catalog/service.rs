@@ -7,20 +7,26 @@ use tokio::time::Instant;
 
 use super::state::State;
 use super::{Catalog, CatalogError, Chain};
-use crate::chains::ActivateError;
+use crate::chains::{ActivateError, Live};
 use crate::model::chain::Version;
-use crate::store::{StoredChain, StoredChainVersion};
+use crate::store::StoredChainVersion;
 
 /// Least time between two attempts to start a chain that has failed to.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// A version whose members run.
+pub(super) struct Started {
+    pub live: Arc<Live>,
+    pub state: Arc<State>,
+}
+
 impl Catalog {
-    /// Puts a version in service in place of the one that is; that goes on if this one does not start.
-    pub(super) async fn put_in_service(
+    /// Starts the members of a version, beside what is in service. If it is dropped, they end.
+    pub(super) async fn start_version(
         &self,
         chain: i64,
         version: &StoredChainVersion,
-    ) -> Result<State, CatalogError> {
+    ) -> Result<Started, CatalogError> {
         let functions = self.functions_of(&version.spec).await?;
         let running = functions.running.clone();
         let members = version.spec.members.len();
@@ -31,16 +37,52 @@ impl Catalog {
             functions: functions.versions,
             created_at: version.created_at,
         };
-        self.inner.live.activate(Arc::new(version)).await?;
-        Ok(State::ready(running, members))
+        Ok(Started {
+            live: self.inner.live.start(version).await?,
+            state: Arc::new(State::ready(running, members)),
+        })
     }
 
-    /// Puts back what was in service before a change that could not be completed.
-    pub(super) async fn put_back(&self, stored: &StoredChain) {
-        if let Err(error) = self.put_in_service(stored.id, &stored.active).await {
-            let name = &stored.active.spec.name;
-            tracing::error!(chain = name, %error, "cannot go back to the former version");
+    /// The members in service for another version, if it differs in nothing that concerns them and they run what it asks
+    /// for.
+    pub(super) async fn with_the_same_members(
+        &self,
+        chain: &Chain,
+        version: &StoredChainVersion,
+    ) -> Option<Started> {
+        let state = chain.state();
+        let live = self.inner.live.of(&version.spec.name)?;
+        let State::Ready { running, .. } = &*state else {
+            return None;
+        };
+        if !live.version().spec.shares_members(&version.spec) {
+            return None;
         }
+        let functions = self.functions_of(&version.spec).await.ok()?;
+        if functions.running != *running {
+            return None;
+        }
+        let version = Version {
+            version: version.version,
+            spec: Arc::new(version.spec.clone()),
+            created_at: version.created_at,
+            ..live.version().clone()
+        };
+        Some(Started {
+            live: live.renewed(version),
+            state,
+        })
+    }
+
+    /// Puts a version in service in place of the one that is, which goes on if this one does not start.
+    async fn put_in_service(
+        &self,
+        chain: i64,
+        version: &StoredChainVersion,
+    ) -> Result<Arc<State>, CatalogError> {
+        let Started { live, state } = self.start_version(chain, version).await?;
+        self.inner.live.activate(live);
+        Ok(state)
     }
 
     /// Starts a chain that is not in service. Its lock is held.
@@ -51,10 +93,10 @@ impl Catalog {
             Err(error) => {
                 let name = &stored.active.spec.name;
                 tracing::warn!(chain = name, %error, "the chain does not start");
-                State::failed(error.to_string())
+                Arc::new(State::failed(error.to_string()))
             }
         };
-        chain.state.send_replace(Arc::new(state));
+        chain.state.send_replace(state);
     }
 
     /// Starts all chains, each on a task of its own, and follows their functions from then on.
@@ -101,7 +143,7 @@ impl Catalog {
                 match self.put_in_service(stored.id, &stored.active).await {
                     Ok(state) => {
                         tracing::info!(chain = name, "restarted with changed functions");
-                        chain.state.send_replace(Arc::new(state));
+                        chain.state.send_replace(state);
                     }
                     Err(error) => {
                         tracing::warn!(chain = name, %error, "goes on with what its functions were");

@@ -11,12 +11,12 @@ use crate::engine::{Admitted, Engine};
 use crate::model::chain::Version;
 
 /// See the module. Dropping the last reference ends the instances; each request has one.
-pub(super) struct Live {
+pub struct Live {
     version: Arc<Version>,
     path: Arc<Path>,
     members: Arc<Members>,
-    /// Ends what waits and watches.
-    _ending: DropGuard,
+    /// Ends what waits and watches, with the last version that has these members.
+    ending: Arc<DropGuard>,
 }
 
 impl Live {
@@ -37,17 +37,29 @@ impl Live {
             version,
             path,
             members,
-            _ending: guard,
+            ending: Arc::new(guard),
         }))
     }
 
-    /// Sends a request along a route.
-    pub(super) async fn invoke(
-        &self,
-        route: &str,
-        request: Request,
-        admitted: &Admitted,
-    ) -> Outcome {
+    /// The same members for another version of the chain, which differs in nothing that concerns them.
+    #[must_use]
+    pub fn renewed(&self, version: Version) -> Arc<Self> {
+        Arc::new(Self {
+            version: Arc::new(version),
+            path: self.path.clone(),
+            members: self.members.clone(),
+            ending: self.ending.clone(),
+        })
+    }
+
+    /// The version.
+    #[must_use]
+    pub fn version(&self) -> &Version {
+        &self.version
+    }
+
+    /// Sends a request along a route. Dropping the future gives it up: what a member makes of it is thrown away.
+    pub async fn invoke(&self, route: &str, request: Request, admitted: &Admitted) -> Outcome {
         let (result, hops) = match self.version.spec.route_number(route) {
             None => (Err(InvokeError::NoRoute(route.to_owned())), Vec::new()),
             Some(route) => self.path.invoke(route, request, admitted).await,

@@ -17,11 +17,11 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-use self::live::Live;
+pub use self::live::Live;
 pub use self::types::{
     ActivateError, EdgeStatus, Hop, InvokeError, MemberStatus, Outcome, PoolStatus, Request, Status,
 };
-use crate::engine::{Admitted, Engine};
+use crate::engine::Engine;
 use crate::model::chain::Version;
 
 /// All live chains, by name. Cheap to clone.
@@ -41,18 +41,27 @@ impl Chains {
         }
     }
 
-    /// Puts a version in service: its members start and join, and from then on it gets its chain's new requests. The version
-    /// before it ends with its last request.
+    /// Starts a version's members, beside those in service. If it is dropped instead of put in service, they end.
     ///
     /// # Errors
-    /// [`ActivateError`]; the version before goes on.
-    pub async fn activate(&self, version: Arc<Version>) -> Result<(), ActivateError> {
-        let name = version.spec.name.clone();
-        let live = Live::start(&self.engine, version).await?;
+    /// [`ActivateError`]; nothing is left behind.
+    pub async fn start(&self, version: Version) -> Result<Arc<Live>, ActivateError> {
+        Live::start(&self.engine, Arc::new(version)).await
+    }
+
+    /// Puts a version in service: from then on it gets its chain's new requests. The version before it ends with its last
+    /// request.
+    pub fn activate(&self, live: Arc<Live>) {
+        let name = live.version().spec.name.clone();
         // Dropped outside the lock: its last owner ends its instances.
         let former = self.live.write().insert(name, live);
         drop(former);
-        Ok(())
+    }
+
+    /// What is in service of a chain. Whoever has it can send requests to it, also when another version has taken over.
+    #[must_use]
+    pub fn of(&self, name: &str) -> Option<Arc<Live>> {
+        self.live.read().get(name).cloned()
     }
 
     /// Takes a chain out of service: it ends with its last request.
@@ -61,30 +70,10 @@ impl Chains {
         drop(former);
     }
 
-    /// Sends a request along a route. Dropping the future gives it up: what a member makes of it is thrown away.
-    pub async fn invoke(
-        &self,
-        chain: &str,
-        route: &str,
-        request: Request,
-        admitted: &Admitted,
-    ) -> Outcome {
-        let live = self.live.read().get(chain).cloned();
-        match live {
-            Some(live) => live.invoke(route, request, admitted).await,
-            None => Outcome {
-                result: Err(InvokeError::Unavailable("it has no live version".into())),
-                hops: Vec::new(),
-                version: None,
-            },
-        }
-    }
-
     /// A live chain's figures; none if it is not live.
     #[must_use]
     pub fn status(&self, name: &str) -> Option<Status> {
-        let live = self.live.read().get(name).cloned();
-        live.map(|live| live.status())
+        self.of(name).map(|live| live.status())
     }
 
     /// Ends all chains, at the end of the server's drain.

@@ -11,6 +11,7 @@ use super::{Engine, EngineError, Inner};
 use crate::criu::Images;
 use crate::history::History;
 use crate::instance::FunctionKey;
+use crate::model::PortOwner;
 use crate::package::Packages;
 use crate::scheduler::{Evictor, Resources, TICK};
 use crate::store::Store;
@@ -82,8 +83,10 @@ impl Engine {
             let function = Function::new(key, stored, deployment);
             engine.inner.registry.insert(name.clone(), function.clone());
             let spec = &function.stored().active.spec;
-            let ports = &engine.inner.resources.ports;
-            ports.restore(&name, &spec.triggers, spec.port_limits).await;
+            let owner = PortOwner::Function(name);
+            engine
+                .restore_ports(&owner, &spec.triggers, spec.port_limits)
+                .await;
             functions.push(function);
         }
         engine.keep_wanted_images().await?;

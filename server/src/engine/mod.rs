@@ -33,13 +33,15 @@ pub use held::HeldVersion;
 pub use invoke::{Admitted, Invocation, Receipt};
 pub use logs::log_sink;
 pub use network::{NetworkTraffic, NetworkView};
-pub use ports::{IngressView, PortView};
+pub use ports::{IngressView, PortView, PortsView};
 pub use summary::Summary;
 pub use types::{EngineError, InvokeError, InvokeReply};
 
 use crate::history::History;
 use crate::ingress::Ingress;
-use crate::model::{Cors, FunctionView, Port, PortTrigger, StartChoice, Threads, VersionView};
+use crate::model::{
+    Cors, FunctionView, Port, PortOwner, PortTrigger, StartChoice, Threads, VersionView,
+};
 use crate::package::Packages;
 use crate::sandbox::{Capability, PrewarmedBoard};
 use crate::scheduler::Resources;
@@ -137,8 +139,8 @@ impl Engine {
             .map(|function| function.active().spec.public)
     }
 
-    /// Which function has a port, and what it is to do. Cheap.
-    pub fn port_owner(&self, port: Port) -> Option<(Arc<str>, PortTrigger)> {
+    /// Who has a port, and what it is to do. Cheap.
+    pub fn port_owner(&self, port: Port) -> Option<(PortOwner, PortTrigger)> {
         self.inner.resources.ports.owner(port)
     }
 

@@ -1,11 +1,12 @@
-//! Ports of functions, and what is counted there.
+//! Ports of functions and chains, and what is counted there.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Engine, EngineError};
 use crate::ingress::{Dropped, IngressSource, PortTraffic, PortWay};
-use crate::model::{PortLimits, PortTrigger, Protocol};
+use crate::model::{InvalidField, PortLimits, PortOwner, PortTrigger, Protocol};
+use crate::ports::Claim;
 
 /// How what comes to a port reaches the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -20,12 +21,10 @@ pub struct PortView {
     pub failed: Option<String>,
 }
 
-/// A function's ports and their traffic.
+/// What comes to ports of one owner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct IngressView {
-    /// The ports.
-    pub triggers: Vec<PortTrigger>,
-    /// How what comes to them reaches the server, in the same order.
+pub struct PortsView {
+    /// How what comes to each of its ports reaches the server, in the order of its triggers.
     pub ports: Vec<PortView>,
     /// How much may start work there.
     pub limits: PortLimits,
@@ -41,6 +40,16 @@ pub struct IngressView {
     pub sent: Option<PortTraffic>,
 }
 
+/// A function's ports and their traffic.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct IngressView {
+    /// The ports.
+    pub triggers: Vec<PortTrigger>,
+    /// What comes to them.
+    #[serde(flatten)]
+    pub seen: PortsView,
+}
+
 impl Engine {
     /// A function's ports.
     ///
@@ -48,32 +57,94 @@ impl Engine {
     /// [`EngineError::NotFound`].
     pub fn function_ingress(&self, name: &str) -> Result<IngressView, EngineError> {
         let function = self.function(name)?;
-        let traffic = self.ingress().traffic(name);
-        let (received, dropped, sent) = match traffic {
+        let spec = &function.stored().active.spec;
+        let owner = PortOwner::function(name);
+        Ok(IngressView {
+            triggers: spec.triggers.clone(),
+            seen: self.ports_of(&owner, &spec.triggers, spec.port_limits),
+        })
+    }
+
+    /// What comes to the ports of a function or chain, which are these.
+    pub fn ports_of(
+        &self,
+        owner: &PortOwner,
+        triggers: &[PortTrigger],
+        limits: PortLimits,
+    ) -> PortsView {
+        let ingress = self.ingress();
+        let (received, dropped, sent) = match ingress.traffic(owner) {
             Some((received, dropped, sent)) => (Some(received), Some(dropped), Some(sent)),
             None => (None, None, None),
         };
-        let triggers = function.stored().active.spec.triggers.clone();
-        let failed = self.inner.resources.ports.failed(name);
+        let failed = self.inner.resources.ports.failed(owner);
         let ports = triggers.iter().map(|trigger| {
             let port = trigger.port();
             let failed = failed.iter().find(|state| state.port == port);
             PortView {
                 protocol: port.protocol,
                 port: port.number,
-                by: self.ingress().way(port),
+                by: ingress.way(port),
                 failed: failed.and_then(|state| state.failed.as_ref().map(ToString::to_string)),
             }
         });
-        Ok(IngressView {
+        PortsView {
             ports: ports.collect(),
-            limits: function.stored().active.spec.port_limits,
-            limits_enforced: self.ingress().not_limiting().is_none(),
-            sources: self.ingress().sources(Some(name)),
-            triggers,
+            limits,
+            limits_enforced: ingress.not_limiting().is_none(),
+            sources: ingress.sources(Some(owner)),
             received,
             dropped,
             sent,
+        }
+    }
+
+    /// Refuses limits that nothing would enforce.
+    ///
+    /// # Errors
+    /// Of the field `port_limits`.
+    pub fn check_port_limits(&self, limits: PortLimits) -> Result<(), InvalidField> {
+        match self.ingress().not_limiting() {
+            Some(reason) if !limits.is_none() => Err(InvalidField {
+                field: "port_limits".into(),
+                value: format!("\"{limits}\""),
+                rule: format!("must be null on this node: {reason}"),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Claims the ports of a version that is about to serve.
+    ///
+    /// # Errors
+    /// Of the port in `triggers` that it cannot have.
+    pub async fn claim_ports_of(
+        &self,
+        owner: &PortOwner,
+        triggers: &[PortTrigger],
+        limits: PortLimits,
+    ) -> Result<Claim, InvalidField> {
+        let claimed = self.inner.resources.ports.claim(owner, triggers, limits);
+        claimed.await.map_err(|(index, error)| InvalidField {
+            field: format!("triggers[{index}].port"),
+            value: triggers[index].port().number.to_string(),
+            rule: error.to_string(),
         })
+    }
+
+    /// Opens the ports that somebody had before the server was started.
+    pub async fn restore_ports(
+        &self,
+        owner: &PortOwner,
+        triggers: &[PortTrigger],
+        limits: PortLimits,
+    ) {
+        let table = &self.inner.resources.ports;
+        table.restore(owner, triggers, limits).await;
+    }
+
+    /// Takes all ports from their owner.
+    pub fn release_ports(&self, owner: &PortOwner) {
+        self.inner.resources.ports.release(owner);
     }
 }

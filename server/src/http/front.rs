@@ -17,7 +17,7 @@ use super::edge::For;
 use super::functions::invoke;
 use super::problem::Problem;
 use super::{App, chains, finish, inbound, router, trigger};
-use crate::model::Port;
+use crate::model::{Port, PortOwner};
 use crate::serve::{Answers, RequestPart};
 
 /// Answers requests. Cheap to clone: each connection has its own.
@@ -121,7 +121,7 @@ impl Front {
     }
 }
 
-/// Answers requests on a port of a function's own, by whichever function has it at that time.
+/// Answers requests on a port of a function's or chain's own, by whoever has it at that time.
 #[derive(Clone)]
 pub struct PortFront {
     app: App,
@@ -136,8 +136,13 @@ impl PortFront {
 
     async fn respond(&self, request: Request) -> Response {
         match self.app.engine.port_owner(self.port) {
-            Some((name, _)) => trigger::own_port(&self.app, name, request).await,
-            None => Problem::not_found("function on this port").into_response(),
+            Some((PortOwner::Function(name), _)) => {
+                trigger::own_port(&self.app, name, request).await
+            }
+            Some((PortOwner::Chain(name), _)) => {
+                trigger::own_chain_port(&self.app, &name, self.port, request).await
+            }
+            None => Problem::not_found("function or chain on this port").into_response(),
         }
     }
 }

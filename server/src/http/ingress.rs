@@ -1,4 +1,4 @@
-//! `/api/v1/ingress`: what comes to the node's interfaces for functions.
+//! `/api/v1/ingress`: what comes to the node's interfaces for functions and chains.
 
 use axum::Json;
 use axum::extract::{Request, State};
@@ -17,7 +17,8 @@ use super::path::Path;
 use super::problem::Problem;
 use super::spec::{self, Fields, Input, invalid};
 use crate::ingress::{
-    Ingress, IngressInterface, IngressSource, ListError, ListVerdict, ListedPrefix, NodeTraffic,
+    Dropped, Ingress, IngressInterface, IngressSource, ListError, ListVerdict, ListedPrefix,
+    NodeTraffic,
 };
 use crate::model::{InvalidField, Page, parse_prefix};
 
@@ -33,7 +34,9 @@ pub struct NodeIngress {
     pub interfaces: Vec<IngressInterface>,
     /// Packets there since the server started; null without such interfaces.
     pub traffic: Option<NodeTraffic>,
-    /// Sources that send most to functions' ports, at most 50; those first that are limited now.
+    /// Packets that were dropped, for functions and chains, also for those that are gone; null without such interfaces.
+    pub dropped: Option<Dropped>,
+    /// Sources that send most to ports of functions and chains, at most 50; those first that are limited now.
     pub sources: Vec<IngressSource>,
 }
 
@@ -53,6 +56,7 @@ pub async fn get(_: Allowed<Admin>, State(app): State<App>) -> Json<NodeIngress>
     Json(NodeIngress {
         interfaces: ingress.report().interfaces.clone(),
         traffic: ingress.node_traffic(),
+        dropped: ingress.all_dropped(),
         sources: ingress.sources(None),
     })
 }
@@ -63,7 +67,7 @@ pub async fn get(_: Allowed<Admin>, State(app): State<App>) -> Json<NodeIngress>
 #[schema(example = json!({"verdict": "deny", "expires_at": "2030-01-31T12:00:00Z", "note": "scans"}))]
 #[allow(dead_code)]
 pub struct PutListed {
-    /// Let through past the limits of functions, or dropped.
+    /// Let through past the limits of functions and chains, or dropped.
     pub verdict: ListVerdict,
     /// Until when; omit for ever.
     #[schema(required = false, value_type = Option<String>, format = DateTime)]
@@ -87,7 +91,7 @@ pub async fn lists(_: Allowed<Admin>, State(app): State<App>) -> Json<Page<Liste
     Json(Page { items, next: None })
 }
 
-/// Exempt a network from the limits of functions, or drop its packets to functions' ports.
+/// Exempt a network from the limits of functions and chains, or drop its packets to their ports.
 ///
 /// It holds at once and survives restarts. The longest network that a source is in decides. Write the `/` as `%2F`.
 #[utoipa::path(

@@ -61,6 +61,7 @@ fn recorded() -> OpenApiRouter<App> {
         .routes(routes!(chains::workloads::list))
         .routes(routes!(chains::workloads::deploy))
         .routes(routes!(chains::activate::activate))
+        .routes(routes!(chains::ingress::ingress))
         .routes(routes!(invocations::invocation))
         .routes(routes!(retention::get, retention::patch))
         .routes(routes!(secrets::list))

@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 
 use super::datagrams::Lost;
 use super::{Dropped, Ingress, IngressMap, PortTraffic};
+use crate::model::PortOwner;
 
 /// Sources that are shown.
 const SHOWN: usize = 50;
@@ -23,13 +24,13 @@ const LEAST_TIME: Duration = Duration::from_secs(1);
 const MOST_TIME: Duration = Duration::from_secs(30);
 
 /// All packets at the node's interfaces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct NodeTraffic {
     /// All packets.
     pub packets: u64,
     /// Bytes of the frames.
     pub bytes: u64,
-    /// Packets for functions, dropped ones included.
+    /// Packets for functions and chains, dropped ones included.
     pub for_functions: u64,
     /// TCP and UDP packets for others, passed.
     pub for_others: u64,
@@ -78,14 +79,16 @@ impl NodeTraffic {
     }
 }
 
-/// What a source sent to a function's ports that starts work: TCP connections and datagrams.
+/// What a source sent to the ports of a function or chain that starts work: TCP connections and datagrams.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct IngressSource {
     /// An IPv4 address, or the first of an IPv6 network of 64 bits.
     #[schema(value_type = String, example = "192.0.2.7")]
     pub source: IpAddr,
-    /// The function.
-    pub function: String,
+    /// The function; null if it is a chain.
+    pub function: Option<String>,
+    /// The chain; null if it is a function.
+    pub chain: Option<String>,
     /// Let through since the source is known.
     pub admitted: u64,
     /// Dropped by the limit of each source since then.
@@ -138,40 +141,58 @@ impl Ingress {
         Some(NodeTraffic::new(&node, lost.unwrap_or_default()))
     }
 
-    /// What each function with ports received, what of it was dropped, and what it sent; empty where nothing is counted.
-    pub fn all_traffic(&self) -> Vec<(String, PortTraffic, Dropped, PortTraffic)> {
+    /// What was dropped for all functions and chains, those included that have no ports any more; none where nothing is
+    /// counted.
+    pub fn all_dropped(&self) -> Option<Dropped> {
+        if self.0.report.interfaces.is_empty() {
+            return None;
+        }
+        let kernel = self.0.kernel.as_ref()?.lock();
+        let numbers = kernel.numbers.all().map(|(_, number)| number);
+        let mut all = kernel.dropped_before;
+        for number in numbers.chain(kernel.numbers.left()) {
+            if let Ok([received, _]) = kernel.maps.functions.traffic(number) {
+                all += Dropped::from(&received);
+            }
+        }
+        Some(all)
+    }
+
+    /// What each function and chain with ports received, what of it was dropped, and what it sent; empty where nothing is
+    /// counted.
+    pub fn all_traffic(&self) -> Vec<(PortOwner, PortTraffic, Dropped, PortTraffic)> {
         let Some(kernel) = &self.0.kernel else {
             return Vec::new();
         };
-        let functions: Vec<String> = kernel
+        let owners: Vec<PortOwner> = kernel
             .lock()
             .numbers
             .all()
-            .map(|(name, _)| name.to_owned())
+            .map(|(owner, _)| owner.clone())
             .collect();
-        let with_name = |function: String| {
-            let (received, dropped, sent) = self.traffic(&function)?;
-            Some((function, received, dropped, sent))
+        let with_traffic = |owner: PortOwner| {
+            let (received, dropped, sent) = self.traffic(&owner)?;
+            Some((owner, received, dropped, sent))
         };
-        functions.into_iter().filter_map(with_name).collect()
+        owners.into_iter().filter_map(with_traffic).collect()
     }
 
-    /// Sources that send most to functions, or to this one, with those first that are limited now. Reads all of them, 65,536 at
+    /// Sources that send most, to all or to this owner, with those first that are limited now. Reads all of them, 65,536 at
     /// most, if nobody has in the last second.
-    pub fn sources(&self, of: Option<&str>) -> Vec<IngressSource> {
+    pub fn sources(&self, of: Option<&PortOwner>) -> Vec<IngressSource> {
         if self.0.report.interfaces.is_empty() {
             return Vec::new();
         }
         let Some(kernel) = &self.0.kernel else {
             return Vec::new();
         };
-        let (sources, names) = {
+        let (sources, owners) = {
             let kernel = kernel.lock();
-            let names = kernel.numbers.all();
-            let names: std::collections::HashMap<u32, String> = names
-                .map(|(name, number)| (number, name.to_owned()))
+            let owners = kernel.numbers.all();
+            let owners: std::collections::HashMap<u32, PortOwner> = owners
+                .map(|(owner, number)| (number, owner.clone()))
                 .collect();
-            (kernel.maps.sources.clone(), names)
+            (kernel.maps.sources.clone(), owners)
         };
         // Not under the lock of the maps, which a change of ports waits for.
         let (last, before) = self.0.samples.both(|| sources.all());
@@ -181,17 +202,15 @@ impl Ingress {
         let earlier: std::collections::HashMap<(u32, IpAddr), u64> = before
             .iter()
             .flat_map(|before| before.sources.iter())
-            .map(|(function, source, bucket)| {
-                ((*function, *source), bucket.admitted + bucket.refused)
-            })
+            .map(|(number, source, bucket)| ((*number, *source), bucket.admitted + bucket.refused))
             .collect();
         let now = clock::now();
         let mut shown: Vec<IngressSource> = last
             .sources
             .iter()
             .filter_map(|(number, source, bucket)| {
-                let function = names.get(number)?;
-                if of.is_some_and(|of| of != function) {
+                let owner = owners.get(number)?;
+                if of.is_some_and(|of| of != owner) {
                     return None;
                 }
                 let all = bucket.admitted + bucket.refused;
@@ -205,9 +224,14 @@ impl Ingress {
                     false => 0.0,
                 };
                 let age = Duration::from_nanos(now.saturating_sub(bucket.refused_at));
+                let (function, chain) = match owner {
+                    PortOwner::Function(name) => (Some(name.to_string()), None),
+                    PortOwner::Chain(name) => (None, Some(name.to_string())),
+                };
                 Some(IngressSource {
                     source: *source,
-                    function: function.clone(),
+                    function,
+                    chain,
                     admitted: bucket.admitted,
                     refused: bucket.refused,
                     per_second,

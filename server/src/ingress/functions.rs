@@ -1,11 +1,11 @@
-//! Functions' ports and limits in the kernel's maps.
+//! Ports and limits of functions and chains in the kernel's maps.
 
 use hearth_ebpf::MapError;
 use hearth_ebpf::limits::{Limits, Rate};
 use hearth_ebpf::packet::{TCP, UDP};
 
-use super::{Ingress, Kernel};
-use crate::model::{Port, PortLimits, PortRate, Protocol};
+use super::{Dropped, Ingress, Kernel};
+use crate::model::{Port, PortLimits, PortOwner, PortRate, Protocol};
 
 impl Ingress {
     /// Why it limits nothing here; none where it does.
@@ -16,52 +16,58 @@ impl Ingress {
         )
     }
 
-    /// From here on these are a function's limits, whatever ports it has.
-    pub fn limit(&self, function: &str, limits: PortLimits) {
+    /// From here on these are an owner's limits, whatever ports it has.
+    pub fn limit(&self, owner: &PortOwner, limits: PortLimits) {
         let Some(kernel) = &self.0.kernel else {
             return;
         };
         let mut kernel = kernel.lock();
         match limits.is_none() {
-            true => kernel.limits.remove(function),
-            false => kernel.limits.insert(function.to_owned(), limits),
+            true => kernel.limits.remove(owner),
+            false => kernel.limits.insert(owner.clone(), limits),
         };
-        if let Some(number) = kernel.numbers.of(function)
+        if let Some(number) = kernel.numbers.of(owner)
             && let Err(error) = kernel.maps.functions.limit(number, in_kernel(limits))
         {
-            tracing::error!(function, %error, "cannot change a function's limits in the kernel");
+            tracing::error!(%owner, %error, "cannot change limits in the kernel");
         }
     }
 
-    /// Makes these, and no others, a function's ports in the kernel. Each changes in one step, new ones first.
-    pub fn settle(&self, function: &str, ports: impl IntoIterator<Item = Port>) {
+    /// Makes these, and no others, an owner's ports in the kernel. Each changes in one step, new ones first.
+    pub fn settle(&self, owner: &PortOwner, ports: impl IntoIterator<Item = Port>) {
         let Some(kernel) = &self.0.kernel else {
             return;
         };
         let ports = ports.into_iter().collect();
-        if let Err(error) = self.change(&mut kernel.lock(), function, ports) {
-            tracing::error!(function, %error, "cannot change a function's ports in the kernel");
+        if let Err(error) = self.change(&mut kernel.lock(), owner, ports) {
+            tracing::error!(%owner, %error, "cannot change ports in the kernel");
         }
     }
 
     fn change(
         &self,
         kernel: &mut Kernel,
-        function: &str,
+        owner: &PortOwner,
         ports: Vec<Port>,
     ) -> Result<(), MapError> {
         let Kernel {
             maps,
             numbers,
             limits,
+            dropped_before,
             ..
         } = kernel;
-        let Some(change) = numbers.settle(function, ports) else {
+        let Some(change) = numbers.settle(owner, ports) else {
             return Err(MapError::Full);
         };
         let number = change.number;
         if change.is_new {
-            let limits = limits.get(function).copied().unwrap_or_default();
+            if change.was_used
+                && let Ok([received, _]) = maps.functions.traffic(number)
+            {
+                *dropped_before += Dropped::from(&received);
+            }
+            let limits = limits.get(owner).copied().unwrap_or_default();
             maps.functions.add(number, in_kernel(limits))?;
             if let Some(datagrams) = &self.0.datagrams {
                 datagrams.reset(number);

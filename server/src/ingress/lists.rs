@@ -1,4 +1,4 @@
-//! The lists of the node: sources that are exempt from the limits of functions, and sources that are dropped. Kept in the
+//! The lists of the node: sources that are exempt from limits at ports, and sources that are dropped. Kept in the
 //! database; the kernel has what has not expired.
 
 use std::sync::{Arc, Weak};
@@ -24,9 +24,9 @@ const SETTING: &str = "ingress_lists";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ListVerdict {
-    /// Let through past the limits of functions.
+    /// Let through past the limits of functions and chains.
     Allow,
-    /// Dropped where they are for functions' ports.
+    /// Dropped where they are for ports of functions and chains.
     Deny,
 }
 

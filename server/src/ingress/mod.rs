@@ -1,4 +1,4 @@
-//! What the kernel does for functions' ports: it steers, counts and limits.
+//! What the kernel does for ports of functions and chains: it steers, counts and limits.
 //!
 //! The programs are loaded and attached before there is a server ([`Handover`]); the server has the maps' descriptors and the
 //! listeners that receive the connections to all ports. [`crate::ports`] knows whose a port is. `server/docs/ingress.md`
@@ -6,9 +6,9 @@
 //!
 //! - [`handover`], [`report`]: what comes from the program that prepares.
 //! - [`datagrams`]: what AF_XDP takes. [`addresses`]: to where it may go.
-//! - [`functions`]: their ports and limits in the maps.
+//! - [`functions`]: ports and limits in the maps.
 //! - [`lists`]: whose packets are dropped, or exempt from limits.
-//! - [`numbers`]: which function has which number in the maps. [`traffic`], [`counters`]: what is counted.
+//! - [`numbers`]: who has which number in the maps. [`traffic`], [`counters`]: what is counted.
 
 mod addresses;
 mod counters;
@@ -40,7 +40,7 @@ use numbers::Numbers;
 pub use report::{IngressInterface, IngressMap, IngressProgram, IngressReport};
 pub use traffic::{Dropped, PortTraffic};
 
-use crate::model::{Port, PortLimits, Protocol};
+use crate::model::{Port, PortLimits, PortOwner, Protocol};
 
 /// By which part of its address a source is told from others: of IPv4 all of it, of IPv6 what a site has.
 const SOURCES: (u8, u8) = (32, 64);
@@ -75,8 +75,10 @@ struct Inner {
 struct Kernel {
     maps: Maps,
     numbers: Numbers,
-    /// Of functions that have some.
-    limits: HashMap<String, PortLimits>,
+    /// Of those that have some.
+    limits: HashMap<PortOwner, PortLimits>,
+    /// What was dropped for owners whose numbers others have now.
+    dropped_before: Dropped,
     /// The host's addresses, as the maps have them.
     addresses: Vec<IpAddr>,
 }
@@ -97,7 +99,7 @@ impl Ingress {
         }))
     }
 
-    /// Takes over what was prepared: with it come the listeners for connections to ports. Functions' ports are at `address`.
+    /// Takes over what was prepared: with it come the listeners for connections to ports. The ports are at `address`.
     /// Needs a runtime.
     ///
     /// # Errors
@@ -138,6 +140,7 @@ impl Ingress {
             maps,
             numbers: Numbers::new(last),
             limits: HashMap::new(),
+            dropped_before: Dropped::default(),
             addresses: Vec::new(),
         };
         let inner = Arc::new(Inner {
@@ -191,14 +194,14 @@ impl Ingress {
         (port.protocol == Protocol::Udp).then(|| datagrams.of_port(port.number))
     }
 
-    /// What a function received and sent at its ports, since it has some; none if it has none, or nothing is counted
+    /// What an owner received and sent at its ports, since it has some; none if it has none, or nothing is counted
     /// because the ingress is attached to no interface.
-    pub fn traffic(&self, function: &str) -> Option<(PortTraffic, Dropped, PortTraffic)> {
+    pub fn traffic(&self, owner: &PortOwner) -> Option<(PortTraffic, Dropped, PortTraffic)> {
         if self.0.report.interfaces.is_empty() {
             return None;
         }
         let kernel = self.0.kernel.as_ref()?.lock();
-        let number = kernel.numbers.of(function)?;
+        let number = kernel.numbers.of(owner)?;
         let [received, mut sent] = kernel.maps.functions.traffic(number).ok()?;
         if let Some(datagrams) = &self.0.datagrams {
             let [packets, bytes] = datagrams.sent(number);

@@ -1,11 +1,13 @@
 //! What is counted at ports, as the API shows it.
 
+use std::ops::AddAssign;
+
 use hearth_ebpf::records::{Drop, Traffic};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// Packets in one direction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct PortTraffic {
     /// Packets, dropped ones included.
     pub packets: u64,
@@ -18,7 +20,7 @@ pub struct PortTraffic {
 }
 
 /// Dropped packets by reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Dropped {
     /// The TCP or UDP header contradicts itself.
     pub malformed: u64,
@@ -26,8 +28,24 @@ pub struct Dropped {
     pub denied: u64,
     /// The source exceeded what one source may do.
     pub source_limit: u64,
-    /// All sources together exceeded what the function takes.
+    /// All sources together exceeded what the function or chain takes.
     pub total_limit: u64,
+}
+
+impl Dropped {
+    /// All reasons together.
+    pub fn all(&self) -> u64 {
+        self.malformed + self.denied + self.source_limit + self.total_limit
+    }
+}
+
+impl AddAssign for Dropped {
+    fn add_assign(&mut self, other: Self) {
+        self.malformed += other.malformed;
+        self.denied += other.denied;
+        self.source_limit += other.source_limit;
+        self.total_limit += other.total_limit;
+    }
 }
 
 impl From<&Traffic> for PortTraffic {

@@ -19,6 +19,7 @@ mod network;
 mod note;
 mod port;
 mod port_limits;
+mod port_owner;
 mod retention;
 mod revision;
 mod secret;
@@ -53,6 +54,7 @@ pub use network::{
 pub use note::{Drawn, Note};
 pub use port::{Batch, MAX_BATCH, MAX_BATCH_WAIT_MS, MAX_PORTS, Port, PortTrigger, StreamMode};
 pub use port_limits::{MAX_PORT_RATE, PortLimits, PortRate};
+pub use port_owner::PortOwner;
 pub use retention::{
     InvocationPayloads, LEAST_MIB, MOST_DAYS, MOST_MIB, MOST_PAYLOAD_BYTES, Payload, PayloadLimits,
     Retention,

@@ -1,11 +1,11 @@
-//! Ports of a function's own, over TCP and UDP.
+//! Ports of a function's or a chain's own, over TCP and UDP.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Most ports of one function.
+/// Most ports of one function or chain.
 pub const MAX_PORTS: usize = 64;
 /// Most datagrams of one invocation.
 pub const MAX_BATCH: u32 = 256;
@@ -18,7 +18,7 @@ pub const MAX_BATCH_WAIT_MS: u32 = 1000;
 pub enum PortTrigger {
     /// TCP connections.
     Tcp {
-        /// Its number; not used by another function or program.
+        /// Its number; not used by another function, a chain or another program.
         #[schema(minimum = 1, maximum = 65535)]
         port: u16,
         /// What is spoken on it.
@@ -28,7 +28,7 @@ pub enum PortTrigger {
     },
     /// UDP datagrams.
     Udp {
-        /// Its number; not used by another function or program.
+        /// Its number; not used by another function, a chain or another program.
         #[schema(minimum = 1, maximum = 65535)]
         port: u16,
         /// How many datagrams are one invocation.

@@ -2,17 +2,16 @@
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
 use super::{Entry, PortError, PortTable};
-use crate::model::{Port, PortLimits, PortTrigger};
+use crate::model::{Port, PortLimits, PortOwner, PortTrigger};
 
 /// Ports that a change has claimed. Given up when dropped.
 pub struct Claim {
     table: PortTable,
-    function: Arc<str>,
+    owner: PortOwner,
     wanted: Vec<PortTrigger>,
     limits: PortLimits,
     /// What is new; without a socket until it is open, or because its connections are steered.
@@ -23,13 +22,13 @@ impl Claim {
     /// Nothing yet.
     pub(super) fn new(
         table: &PortTable,
-        function: &str,
+        owner: &PortOwner,
         wanted: &[PortTrigger],
         limits: PortLimits,
     ) -> Self {
         Self {
             table: table.clone(),
-            function: function.into(),
+            owner: owner.clone(),
             wanted: wanted.to_vec(),
             limits,
             sockets: HashMap::new(),
@@ -41,17 +40,17 @@ impl Claim {
         self.sockets.insert(port, socket);
     }
 
-    /// Whether the port had to be claimed: false if the function has it.
+    /// Whether the port had to be claimed: false if its owner is the one that wants it.
     pub(super) fn reserve(&mut self, port: Port) -> Result<bool, PortError> {
         let mut entries = self.table.0.entries.lock();
         if let Some(entry) = entries.get(&port) {
-            return match entry.function == self.function {
+            return match entry.owner == self.owner {
                 true => Ok(false),
-                false => Err(PortError::Function(entry.function.to_string())),
+                false => Err(PortError::Owner(entry.owner.clone())),
             };
         }
         let entry = Entry {
-            function: self.function.clone(),
+            owner: self.owner.clone(),
             trigger: None,
             failed: None,
             closed: CancellationToken::new(),
@@ -62,12 +61,12 @@ impl Claim {
         Ok(true)
     }
 
-    /// From here on the function has these ports, and no other.
+    /// From here on the owner has these ports, and no other.
     pub fn take_over(mut self) {
         let inner = &self.table.0;
         let mut entries = inner.entries.lock();
         entries.retain(|port, entry| {
-            let stays = entry.function != self.function
+            let stays = entry.owner != self.owner
                 || self.wanted.iter().any(|trigger| trigger.port() == *port);
             if !stays {
                 entry.closed.cancel();
@@ -84,8 +83,8 @@ impl Claim {
                 inner.hand_on(port, socket, entry);
             }
         }
-        inner.ingress.limit(&self.function, self.limits);
-        inner.settle(&self.function, &entries);
+        inner.ingress.limit(&self.owner, self.limits);
+        inner.settle(&self.owner, &entries);
     }
 }
 

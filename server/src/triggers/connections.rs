@@ -1,5 +1,5 @@
-//! Accepts the connections of one TCP port, or of all those that the kernel steers, for whichever function has the port at
-//! that time.
+//! Accepts the connections of one TCP port, or of all those that the kernel steers, for whoever has the port at that
+//! time.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use crate::serve;
 /// Pause after a failed accept: the process may be out of descriptors for a moment.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Until no function has the port any more, or the server stops.
+/// Until nobody has the port any more, or the server stops.
 pub(super) async fn serve(triggers: Triggers, opened: Opened) -> io::Result<()> {
     let Opened {
         port,
@@ -60,7 +60,7 @@ async fn accept(
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection to a function's port");
+                tracing::warn!(%error, "cannot accept a connection to a port");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
@@ -72,14 +72,12 @@ async fn accept(
 }
 
 fn begin(triggers: &Triggers, port: Port, stream: TcpStream, peer: SocketAddr) {
-    match triggers.engine.port_owner(port) {
-        Some((
-            _,
-            PortTrigger::Tcp {
-                mode: StreamMode::Raw,
-                ..
-            },
-        )) => streams::begin(triggers, port, stream, peer),
+    let trigger = triggers.target(port).map(|target| target.trigger);
+    match trigger {
+        Some(PortTrigger::Tcp {
+            mode: StreamMode::Raw,
+            ..
+        }) => streams::begin(triggers, port, stream, peer),
         Some(_) => {
             let front = PortFront::new(triggers.app.clone(), port);
             serve::connection(&triggers.connections, stream, peer, front);

@@ -10,9 +10,9 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use super::Triggers;
-use super::event::{DatagramEvent, Datagrams, InvalidAnswer, Reply, replies, reply};
+use super::event::{DatagramEvent, Datagrams, InvalidAnswer, Reply, replies, reply, taken};
 use super::socket::DatagramSocket;
-use crate::engine::{Invocation, InvokeReply};
+use super::target::{Failed, Target};
 use crate::ingress::{PortDatagrams, XdpDatagram};
 use crate::model::{Batch, Port, PortTrigger, Trigger};
 use crate::ports::Opened;
@@ -66,11 +66,16 @@ impl From<XdpDatagram> for Datagram {
 struct Inbox {
     socket: Arc<DatagramSocket>,
     by_xdp: Option<PortDatagrams>,
+    /// One that did not fit the last batch.
+    held: Option<Datagram>,
 }
 
 impl Inbox {
     /// The next datagram. May be cancelled.
     async fn receive(&mut self) -> io::Result<Datagram> {
+        if let Some(held) = self.held.take() {
+            return Ok(held);
+        }
         let Some(by_xdp) = &mut self.by_xdp else {
             return self.socket.receive().await;
         };
@@ -90,7 +95,7 @@ impl Inbox {
     }
 }
 
-/// Until no function has the port any more, or the server stops.
+/// Until nobody has the port any more, or the server stops.
 pub(super) async fn serve(triggers: Triggers, opened: Opened) -> io::Result<()> {
     let Opened {
         port,
@@ -102,6 +107,7 @@ pub(super) async fn serve(triggers: Triggers, opened: Opened) -> io::Result<()> 
     let mut inbox = Inbox {
         socket: socket.clone(),
         by_xdp: datagrams,
+        held: None,
     };
     let permits = Arc::new(Semaphore::new(INVOCATIONS_MAX));
     loop {
@@ -115,32 +121,39 @@ pub(super) async fn serve(triggers: Triggers, opened: Opened) -> io::Result<()> 
             () = closed.cancelled() => return Ok(()),
             () = triggers.stopping.cancelled() => return Ok(()),
         };
-        let Some((function, trigger)) = triggers.engine.port_owner(port) else {
+        let Some(target) = triggers.target(port) else {
             continue;
         };
-        let batch = match trigger {
+        let batch = match target.trigger {
             PortTrigger::Udp { batch, .. } => batch,
             PortTrigger::Tcp { .. } => Batch::default(),
         };
-        let datagrams = gather(&mut inbox, first, batch).await?;
+        let datagrams = gather(&mut inbox, first, batch, target.room()).await?;
         let (socket, triggers) = (socket.clone(), triggers.clone());
         tokio::spawn(async move {
             let _permit = permit;
             let call = Call {
                 triggers,
-                function,
+                target,
                 port,
                 is_list: batch.max > 1,
             };
             if let Err(error) = call.answer(&socket, &datagrams).await {
-                tracing::debug!(function = &*call.function, %port, %error, "datagrams without a reply");
+                tracing::debug!(%port, %error, "datagrams without a reply");
             }
         });
     }
 }
 
-/// The first datagram with those that come until the batch is full or has waited long enough.
-async fn gather(inbox: &mut Inbox, first: Datagram, batch: Batch) -> io::Result<Vec<Datagram>> {
+/// The first datagram with those that come until the batch is full, has waited long enough, or has no room for the next
+/// one, which is then held for the one after it.
+async fn gather(
+    inbox: &mut Inbox,
+    first: Datagram,
+    batch: Batch,
+    room: Option<usize>,
+) -> io::Result<Vec<Datagram>> {
+    let mut used = taken(first.payload.len());
     let mut all = vec![first];
     let end = Instant::now() + Duration::from_millis(batch.wait_ms.into());
     while all.len() < batch.max as usize {
@@ -151,6 +164,11 @@ async fn gather(inbox: &mut Inbox, first: Datagram, batch: Batch) -> io::Result<
                 Err(_) => break,
             },
         };
+        used += taken(next.payload.len());
+        if room.is_some_and(|room| used > room) {
+            inbox.held = Some(next);
+            break;
+        }
         all.push(next);
     }
     Ok(all)
@@ -159,7 +177,7 @@ async fn gather(inbox: &mut Inbox, first: Datagram, batch: Batch) -> io::Result<
 /// One invocation.
 struct Call {
     triggers: Triggers,
-    function: Arc<str>,
+    target: Target,
     port: Port,
     /// Whether the event is a list of datagrams.
     is_list: bool,
@@ -169,7 +187,7 @@ struct Call {
 #[derive(Debug, thiserror::Error)]
 enum Unanswered {
     #[error(transparent)]
-    Invocation(#[from] crate::engine::InvokeError),
+    Invocation(#[from] Failed),
     #[error(transparent)]
     Answer(#[from] InvalidAnswer),
     #[error("the reply cannot be sent: {0}")]
@@ -186,11 +204,8 @@ impl Call {
     ) -> Result<(), Unanswered> {
         let event = self.event(datagrams)?;
         let age = datagrams.first().map_or(Duration::ZERO, Datagram::age);
-        let invocation = Invocation::new(&self.function, Trigger::Udp, event).asked_before(age);
-        let (_, outcome) = self.triggers.engine.invoke(invocation).await;
-        let InvokeReply::Json(json) = outcome? else {
-            return Ok(());
-        };
+        let invoked = self.target.invoke(&self.triggers, Trigger::Udp, event, age);
+        let json = invoked.await?;
         let answers = match self.is_list {
             true => replies(&json, datagrams.len())?,
             false => vec![reply(&json)?],

@@ -1,4 +1,4 @@
-//! What functions get from ports, and what they answer.
+//! What functions and chains get from ports, and what they answer.
 
 use std::net::SocketAddr;
 
@@ -7,6 +7,19 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+/// Bytes of an event besides its payload in base64: more than names, addresses, numbers and a connection's id take.
+const AROUND: usize = 400;
+
+/// Most bytes of payload in an event of this size.
+pub(super) fn fitting(room: usize) -> usize {
+    room.saturating_sub(AROUND) / 4 * 3
+}
+
+/// Bytes that a payload takes in an event, whatever is around it.
+pub(super) fn taken(payload: usize) -> usize {
+    payload.div_ceil(3) * 4 + AROUND
+}
 
 /// A datagram, as a function gets it.
 #[derive(Serialize)]
@@ -194,6 +207,27 @@ mod tests {
                 "receivedAt": 1_700_000_000_000_001_i64,
             })
         );
+    }
+
+    #[test]
+    fn what_fits_a_block_does() {
+        let source = "[2001:db8:1234:5678:9abc:def0:1234:5678]:65535";
+        let source = source.parse().expect("an address");
+        let id = "01234567-89ab-7def-8123-456789abcdef";
+        for room in [4096, 65_536] {
+            let piece = vec![0xff; fitting(room)];
+            let event = StreamEvent::new(id, StreamEventKind::Close, &piece, source, 65_535);
+            let size = serde_json::to_vec(&event).expect("JSON").len();
+            assert!(size <= room && size + AROUND > room, "{size} of {room}");
+            let datagrams = Datagrams {
+                datagrams: vec![DatagramEvent::new(&piece, source, 65_535, i64::MAX)],
+            };
+            let size = serde_json::to_vec(&datagrams).expect("JSON").len();
+            assert!(
+                size <= room && size <= taken(piece.len()),
+                "{size} of {room}"
+            );
+        }
     }
 
     #[test]

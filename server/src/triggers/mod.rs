@@ -1,8 +1,8 @@
-//! Serves the ports of functions: HTTP and byte streams over TCP, datagrams over UDP.
+//! Serves the ports of functions and chains: HTTP and byte streams over TCP, datagrams over UDP.
 //!
 //! - [`connections`]: accepts TCP connections. HTTP goes to [`crate::http::PortFront`].
 //! - [`streams`]: byte streams. [`datagrams`]: datagrams, over [`socket`].
-//! - [`event`]: what functions get, and what they answer.
+//! - [`target`]: who gets what comes. [`event`]: what that looks like, and the answers.
 //!
 //! `server/docs/ports.md` explains the events.
 
@@ -11,6 +11,7 @@ mod datagrams;
 mod event;
 mod socket;
 mod streams;
+mod target;
 
 use std::os::fd::OwnedFd;
 
@@ -26,9 +27,9 @@ use crate::serve::Connections;
 /// What serves a port.
 #[derive(Clone)]
 pub struct Triggers {
-    /// Runs functions.
+    /// Runs functions, and knows who has which port.
     pub engine: Engine,
-    /// Answers HTTP.
+    /// Answers HTTP, and knows chains.
     pub app: App,
     /// All TCP connections of the server.
     pub connections: Connections,
@@ -44,7 +45,7 @@ impl Triggers {
             let served = connections::serve_steered(self.clone(), listener);
             tokio::spawn(async move {
                 if let Err(error) = served.await {
-                    tracing::error!(%error, "cannot serve the ports of functions");
+                    tracing::error!(%error, "cannot serve the ports of functions and chains");
                 }
             });
         }
@@ -64,7 +65,7 @@ impl Triggers {
                     Protocol::Udp => datagrams::serve(triggers, opened).await,
                 };
                 if let Err(error) = served {
-                    tracing::error!(%port, %error, "cannot serve a port of a function");
+                    tracing::error!(%port, %error, "cannot serve a port");
                 }
             });
         }

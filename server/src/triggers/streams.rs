@@ -1,5 +1,4 @@
-//! Byte streams: each piece that a client sends is an event, one after the other, and what the function answers is sent
-//! back.
+//! Byte streams: each piece that a client sends is an event, one after the other, and the answer is sent back.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,11 +10,10 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::Triggers;
-use super::event::{Reply, StreamEvent, StreamEventKind, reply};
-use crate::engine::{Invocation, InvokeReply};
+use super::event::{Reply, StreamEvent, StreamEventKind, fitting, reply};
 use crate::model::{InvocationId, Port, Trigger};
 
-/// Most bytes of one event.
+/// Most bytes of one event; fewer where a chain's blocks hold fewer.
 const PIECE: usize = 64 << 10;
 /// A client that sends nothing for this long is given up.
 const IDLE: Duration = Duration::from_secs(300);
@@ -57,7 +55,9 @@ struct Connection {
 
 impl Connection {
     async fn serve(&self, mut stream: TcpStream) -> io::Result<()> {
-        let mut goes_on = self.event(&mut stream, StreamEventKind::Open, &[]).await?;
+        let mut goes_on = self
+            .event(&mut stream, StreamEventKind::Open, &mut &[][..])
+            .await?;
         let mut piece = vec![0; PIECE];
         while goes_on {
             let read = tokio::select! {
@@ -67,37 +67,40 @@ impl Connection {
             if read == 0 {
                 break;
             }
-            goes_on = self
-                .event(&mut stream, StreamEventKind::Data, &piece[..read])
-                .await?;
+            let mut rest = &piece[..read];
+            while goes_on && !rest.is_empty() {
+                goes_on = self
+                    .event(&mut stream, StreamEventKind::Data, &mut rest)
+                    .await?;
+            }
         }
         if goes_on {
-            self.event(&mut stream, StreamEventKind::Close, &[]).await?;
+            self.event(&mut stream, StreamEventKind::Close, &mut &[][..])
+                .await?;
         }
         timeout(WRITE, stream.shutdown())
             .await
             .map_err(io::Error::from)?
     }
 
-    /// Runs the function for one event and sends its answer. False if the stream is to be closed.
+    /// Sends the answer to one event, which takes as much of the payload as fits it. False if the stream is to be closed.
     async fn event(
         &self,
         stream: &mut TcpStream,
         kind: StreamEventKind,
-        payload: &[u8],
+        payload: &mut &[u8],
     ) -> io::Result<bool> {
-        let Some((function, _)) = self.triggers.engine.port_owner(self.port) else {
+        let Some(target) = self.triggers.target(self.port) else {
             return Ok(false);
         };
-        let event = StreamEvent::new(&self.id, kind, payload, self.peer, self.port.number);
+        let most = target.room().map_or(PIECE, fitting);
+        let (piece, rest) = payload.split_at(payload.len().min(most));
+        *payload = rest;
+        let event = StreamEvent::new(&self.id, kind, piece, self.peer, self.port.number);
         let event = Bytes::from(serde_json::to_vec(&event)?);
-        let invocation = Invocation::new(&function, Trigger::Tcp, event);
-        let (_, outcome) = self.triggers.engine.invoke(invocation).await;
-        let answer = match outcome {
-            Ok(InvokeReply::Json(json)) => reply(&json).map_err(io::Error::other)?,
-            Ok(InvokeReply::Http { .. }) => None,
-            Err(error) => return Err(io::Error::other(error)),
-        };
+        let invoked = target.invoke(&self.triggers, Trigger::Tcp, event, Duration::ZERO);
+        let json = invoked.await.map_err(io::Error::other)?;
+        let answer = reply(&json).map_err(io::Error::other)?;
         let Reply { body, close } = answer.unwrap_or_default();
         if !body.is_empty() {
             timeout(WRITE, stream.write_all(&body))

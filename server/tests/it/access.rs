@@ -79,6 +79,7 @@ pub fn routes() -> Vec<(Method, &'static str, Option<Value>, &'static str)> {
         (Method::GET, "/api/v1/chains", None, "read"),
         (Method::GET, "/api/v1/chains/guarded", None, "read"),
         (Method::GET, "/api/v1/chains/guarded/versions", None, "read"),
+        (Method::GET, "/api/v1/chains/guarded/ingress", None, "read"),
         (
             Method::POST,
             "/api/v1/chains/guarded/routes/r/invoke",

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::{Browser, Client, Server, TOKEN, encoded, eventually, settings_form};
 
 /// Longer than any answer takes.
-const LIMIT: Duration = Duration::from_secs(20);
+pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
 const HTTP: &str = "\
 def handler(event, context):
@@ -47,7 +47,7 @@ def handler(event, context):
 ";
 
 /// A port that nobody has, and that no other test gets: below those that the kernel gives out.
-fn free() -> u16 {
+pub(crate) fn free() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let is_free = |port: &u16| {
         TcpListener::bind(("127.0.0.1", *port)).is_ok()
@@ -57,12 +57,12 @@ fn free() -> u16 {
     ports.find(is_free).expect("a free port")
 }
 
-fn tcp(port: u16) -> Value {
+pub(crate) fn tcp(port: u16) -> Value {
     json!({"protocol": "tcp", "port": port})
 }
 
 /// The body of a `GET`, or the status if it is not 200.
-async fn get(port: u16, path: &str) -> Result<String, u16> {
+pub(crate) async fn get(port: u16, path: &str) -> Result<String, u16> {
     let client = Client::at(&format!("http://127.0.0.1:{port}"), None);
     let answer = client.get(path).await;
     match answer.status.as_u16() {
@@ -71,29 +71,29 @@ async fn get(port: u16, path: &str) -> Result<String, u16> {
     }
 }
 
-fn is_closed(port: u16) -> bool {
+pub(crate) fn is_closed(port: u16) -> bool {
     TcpStream::connect(("127.0.0.1", port)).is_err()
 }
 
-fn stream(port: u16) -> TcpStream {
+pub(crate) fn stream(port: u16) -> TcpStream {
     let stream = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
     stream.set_read_timeout(Some(LIMIT)).expect("a timeout");
     stream
 }
 
-fn expect(stream: &mut TcpStream, text: &str) {
+pub(crate) fn expect(stream: &mut TcpStream, text: &str) {
     let mut read = vec![0; text.len()];
     stream.read_exact(&mut read).expect("an answer");
     assert_eq!(String::from_utf8_lossy(&read), text);
 }
 
-fn datagrams() -> UdpSocket {
+pub(crate) fn datagrams() -> UdpSocket {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     socket.set_read_timeout(Some(LIMIT)).expect("a timeout");
     socket
 }
 
-fn reply(socket: &UdpSocket) -> String {
+pub(crate) fn reply(socket: &UdpSocket) -> String {
     let mut bytes = [0; 2048];
     let (length, _) = socket.recv_from(&mut bytes).expect("a reply");
     String::from_utf8_lossy(&bytes[..length]).into_owned()

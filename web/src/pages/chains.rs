@@ -2,7 +2,9 @@
 
 use askama::Template;
 
-use super::{ErrorView, FieldErrors, LogRow, Moment, Percentile, RecentStats};
+use super::{
+    ErrorView, FieldErrors, LogRow, Moment, OwnPorts, Percentile, PortLimitsForm, RecentStats,
+};
 use crate::chrome::{Badge, Chrome};
 use crate::graph::{Graph, NODE};
 use crate::stage_bar::StageBar;
@@ -164,6 +166,8 @@ pub struct ChainPage {
     pub requests: ChainRequests,
     /// Routes: name, and the members along it.
     pub routes: Vec<(String, Vec<String>)>,
+    /// Its own ports.
+    pub ports: OwnPorts,
     /// Versions, newest first.
     pub versions: Vec<ChainVersionRow>,
     /// The state that a change from this page is meant for.
@@ -197,6 +201,10 @@ pub struct ChainForm {
     pub timeout_ms: String,
     /// Whether no token is needed.
     pub public: bool,
+    /// `udp 9000 route checkout`.
+    pub triggers: String,
+    /// How much may start work at these ports.
+    pub port_limits: PortLimitsForm,
 }
 
 /// `chain_settings.html`, also for a new chain.
@@ -217,6 +225,8 @@ pub struct ChainSettingsPage {
     pub problem: String,
     /// Names of functions that can be members.
     pub functions: Vec<String>,
+    /// Why limits at ports are not enforced on this node; empty where they are.
+    pub limits_reason: String,
 }
 
 impl ChainSettingsPage {

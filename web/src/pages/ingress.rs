@@ -1,4 +1,4 @@
-//! `/ingress`: packets for functions at the node's interfaces, who sends them, the deny and allow lists, and what runs in
+//! `/ingress`: packets for functions and chains at the node's interfaces, who sends them, the deny and allow lists, and what runs in
 //! the kernel. Each part refreshes on its own, so that one that is in use stays as it is.
 
 use askama::Template;
@@ -39,8 +39,10 @@ pub struct IngressTraffic {
 pub struct SourceRow {
     /// Its address, or its network of 64 bits.
     pub source: String,
-    /// The function.
-    pub function: String,
+    /// The function or chain to which it sent.
+    pub owner: String,
+    /// Whether that is a chain.
+    pub is_chain: bool,
     /// Connections and datagrams a second.
     pub per_second: String,
     /// Those that were let through.
@@ -49,6 +51,16 @@ pub struct SourceRow {
     pub refused: String,
     /// Whether some were in the last seconds.
     pub limited: bool,
+}
+
+impl SourceRow {
+    /// The page of the function or chain.
+    pub(super) fn page(&self) -> String {
+        match self.is_chain {
+            true => format!("/chains/{}", self.owner),
+            false => format!("/functions/{}/network", self.owner),
+        }
+    }
 }
 
 /// Who sends.

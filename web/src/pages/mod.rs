@@ -20,6 +20,7 @@ mod logs;
 mod network;
 mod new;
 mod overview;
+mod ports;
 mod retention;
 mod secrets;
 mod settings;
@@ -63,21 +64,19 @@ pub use invocations::{
 pub use latency::{LatencyPage, PERCENTILES, STAGES, WINDOWS};
 pub use login::LoginPage;
 pub use logs::{LogLineRow, LogsPage, LogsPartial, LogsView};
-pub use network::{
-    DestinationRow, FunctionPorts, FunctionPortsPartial, NetworkPage, PortRow, ReachedRow,
-};
+pub use network::{DestinationRow, NetworkPage, ReachedRow};
 pub use new::{FunctionForm, NewPage};
 pub use overview::{
     CapabilityRow, FailureRow, FailuresPartial, OverviewPage, SlowRow, SlowestPartial,
 };
+pub(crate) use ports::PORT_LIMIT_FIELDS;
+pub use ports::{OwnPorts, OwnPortsPartial, PortLimitsForm, PortRow};
 pub use retention::{
     AmountView, PassView, RetentionForm, RetentionPage, RetentionPreview, RetentionPreviewPartial,
     RetentionState, RetentionStatePartial,
 };
 pub use secrets::{SecretRow, SecretsPage};
-pub use settings::{
-    CorsForm, DeleteState, NetworkForm, PortLimitsForm, SettingsForm, SettingsPage,
-};
+pub use settings::{CorsForm, DeleteState, NetworkForm, SettingsForm, SettingsPage};
 pub use setup::SetupPage;
 pub use shared::{
     CodePlace, Command, DeployProblem, EnvRow, ErrorView, FieldErrors, FormOutcome, LogRow, Moment,

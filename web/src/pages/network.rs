@@ -3,7 +3,7 @@
 use askama::Template;
 
 use crate::chrome::Chrome;
-use crate::pages::{FunctionHead, Moment, SourceRow, Tab};
+use crate::pages::{FunctionHead, Moment, OwnPorts, Tab};
 
 /// A destination that was not simply allowed.
 #[derive(Debug, Clone)]
@@ -43,50 +43,6 @@ pub struct ReachedRow {
     pub last: Moment,
 }
 
-/// A port of the function's own.
-#[derive(Debug, Clone)]
-pub struct PortRow {
-    /// Protocol and number.
-    pub port: String,
-    /// What the function gets of what comes to it.
-    pub receives: String,
-    /// How that reaches the server.
-    pub by: &'static str,
-    /// Why not another way; empty where it is the best.
-    pub why: String,
-    /// Why it is not open; empty when it is.
-    pub failed: String,
-}
-
-/// The function's own ports.
-#[derive(Debug, Clone, Default)]
-pub struct FunctionPorts {
-    /// The function's name.
-    pub function: String,
-    /// Whether the viewer may change the node's lists.
-    pub can_admin: bool,
-    /// The ports.
-    pub rows: Vec<PortRow>,
-    /// Name and value of each figure; empty where nothing is counted.
-    pub figures: Vec<(&'static str, String)>,
-    /// Dropped packets by reason.
-    pub dropped: Vec<(&'static str, String)>,
-    /// The limits in one line.
-    pub limits: String,
-    /// Whether they are enforced.
-    pub limits_enforced: bool,
-    /// Who sends most.
-    pub sources: Vec<SourceRow>,
-}
-
-/// `partials/function_ports.html`: what is refreshed.
-#[derive(Debug, Clone, Template)]
-#[template(path = "partials/function_ports.html")]
-pub struct FunctionPortsPartial {
-    /// The ports.
-    pub ports: FunctionPorts,
-}
-
 /// `network.html`.
 #[derive(Debug, Clone, Template)]
 #[template(path = "network.html")]
@@ -96,7 +52,7 @@ pub struct NetworkPage {
     /// The head.
     pub head: FunctionHead,
     /// The function's own ports.
-    pub ports: FunctionPorts,
+    pub ports: OwnPorts,
     /// The policy in one line.
     pub policy: String,
     /// Whether it is a dry run.

@@ -4,7 +4,9 @@ use askama::Template;
 
 use crate::chrome::Chrome;
 use crate::pages::fields::NUMBER_FIELDS;
-use crate::pages::{Command, DeployProblem, EnvRow, FieldErrors, FunctionHead, Tab};
+use crate::pages::{
+    Command, DeployProblem, EnvRow, FieldErrors, FunctionHead, PortLimitsForm, Tab,
+};
 
 /// What was typed into the form, as typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,54 +60,6 @@ pub struct NetworkForm {
     pub dry_run: bool,
 }
 
-/// The `port_limits` setting as typed; empty where there is no limit.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PortLimitsForm {
-    /// Of each source, a second.
-    pub source_rate: String,
-    /// Of each source, at once.
-    pub source_burst: String,
-    /// Of all sources, a second.
-    pub total_rate: String,
-    /// Of all sources, at once.
-    pub total_burst: String,
-}
-
-/// A number of [`PortLimitsForm`]: name and id of its input, label, and what it does.
-pub(super) struct PortLimitField {
-    pub name: &'static str,
-    pub label: &'static str,
-    pub unit: &'static str,
-    pub hint: &'static str,
-}
-
-const PORT_LIMIT_FIELDS: [PortLimitField; 4] = [
-    PortLimitField {
-        name: "limit_source_rate",
-        label: "Rate per source",
-        unit: "per second",
-        hint: "For each IPv4 address or IPv6 /64 network. Empty: no limit.",
-    },
-    PortLimitField {
-        name: "limit_source_burst",
-        label: "Burst per source",
-        unit: "at once",
-        hint: "Accepted at once after a pause. Empty: as many as in a second.",
-    },
-    PortLimitField {
-        name: "limit_total_rate",
-        label: "Total rate",
-        unit: "per second",
-        hint: "For all sources together. Empty: no limit.",
-    },
-    PortLimitField {
-        name: "limit_total_burst",
-        label: "Total burst",
-        unit: "at once",
-        hint: "Accepted at once after a pause. Empty: as many as in a second.",
-    },
-];
-
 /// The `cors` setting as typed: lists with spaces or commas between.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CorsForm {
@@ -157,10 +111,6 @@ impl SettingsForm {
             "idle_timeout_s" => &self.idle_timeout_s,
             "min_instances" => &self.min_instances,
             "template_idle_timeout_s" => &self.template_idle_timeout_s,
-            "limit_source_rate" => &self.port_limits.source_rate,
-            "limit_source_burst" => &self.port_limits.source_burst,
-            "limit_total_rate" => &self.port_limits.total_rate,
-            "limit_total_burst" => &self.port_limits.total_burst,
             _ => "",
         }
     }

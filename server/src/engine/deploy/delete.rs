@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::engine::{Engine, EngineError};
-use crate::model::Meant;
+use crate::model::{Meant, PortOwner};
 
 impl Engine {
     /// Removes a function, its versions, ports and history.
@@ -15,7 +15,7 @@ impl Engine {
         let versions = self.inner.store.versions(function.id()).await?;
         self.inner.store.delete_function(function.id()).await?;
         self.inner.registry.remove(name);
-        self.inner.resources.ports.release(name);
+        self.release_ports(&PortOwner::function(name));
         function.active().retire();
         self.inner.history.forget(function.id());
         self.inner.resources.images.forget(name).await;

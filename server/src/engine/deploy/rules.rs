@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::engine::registry::Function;
 use crate::engine::{Engine, EngineError};
-use crate::model::{Code, FunctionPatch, FunctionSpec, InvalidField};
+use crate::model::{Code, FunctionPatch, FunctionSpec, InvalidField, PortOwner};
 use crate::ports;
 
 impl Engine {
@@ -38,15 +38,7 @@ impl Engine {
                 rule: invalid.error.to_string(),
             })?;
         }
-        if let Some(reason) = self.ingress().not_limiting()
-            && !spec.port_limits.is_none()
-        {
-            return Err(InvalidField {
-                field: "port_limits".into(),
-                value: format!("\"{}\"", spec.port_limits),
-                rule: format!("must be null on this node: {reason}"),
-            });
-        }
+        self.check_port_limits(spec.port_limits)?;
         self.check_secrets(spec)
     }
 
@@ -55,15 +47,9 @@ impl Engine {
         &self,
         spec: &FunctionSpec,
     ) -> Result<ports::Claim, InvalidField> {
-        let table = &self.inner.resources.ports;
-        let claimed = table
-            .claim(&spec.name, &spec.triggers, spec.port_limits)
-            .await;
-        claimed.map_err(|(index, error)| InvalidField {
-            field: format!("triggers[{index}].port"),
-            value: spec.triggers[index].port().number.to_string(),
-            rule: error.to_string(),
-        })
+        let owner = PortOwner::function(spec.name.as_str());
+        self.claim_ports_of(&owner, &spec.triggers, spec.port_limits)
+            .await
     }
 
     /// A change that waited may find that the one before it deleted the function.

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::model::chain::{Member, Pool, Transport};
+use crate::model::PortLimits;
+use crate::model::chain::{Member, Pool, Transport, Trigger};
 
 /// A new chain. Only `name`, `members` and `routes` are required; unknown fields are rejected.
 #[derive(Deserialize, ToSchema)]
@@ -42,6 +43,13 @@ pub struct CreateChain {
     /// Whether `/chain/{name}` answers without a token.
     #[schema(required = false, default = false)]
     pub public: bool,
+    /// Ports of the chain's own, at most 64. Each has one of the chain's routes: `udp` and `raw` need to name it if there are
+    /// several; requests by HTTP to a port without `route` say it in the first segment of their path.
+    #[schema(required = false, max_items = 64)]
+    pub triggers: Vec<Trigger>,
+    /// How much may start work at these ports; null for no limits.
+    #[schema(required = false)]
+    pub port_limits: Option<PortLimits>,
 }
 
 /// All settings of a chain; those that are left out get their defaults.
@@ -75,6 +83,12 @@ pub struct PutChain {
     /// See the creation of a chain.
     #[schema(required = false, default = false)]
     pub public: bool,
+    /// See the creation of a chain.
+    #[schema(required = false, max_items = 64)]
+    pub triggers: Vec<Trigger>,
+    /// See the creation of a chain.
+    #[schema(required = false)]
+    pub port_limits: Option<PortLimits>,
 }
 
 /// Settings to change, each of them whole; omitted ones stay. `name` cannot be changed.
@@ -104,4 +118,10 @@ pub struct PatchChain {
     /// Whether `/chain/{name}` answers without a token.
     #[schema(required = false)]
     pub public: bool,
+    /// All ports; `[]` closes them.
+    #[schema(required = false, max_items = 64)]
+    pub triggers: Vec<Trigger>,
+    /// How much may start work at the ports; null for no limits.
+    #[schema(required = false)]
+    pub port_limits: Option<PortLimits>,
 }

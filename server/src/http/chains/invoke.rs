@@ -1,6 +1,8 @@
 //! `POST /api/v1/chains/{name}/routes/{route}/invoke`: the hot path, as for functions. No copy of a body that arrives in one
 //! piece, no database access.
 
+use std::time::Duration;
+
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -64,6 +66,7 @@ pub async fn invoke(State(app): State<App>, request: Request) -> Result<Response
         trigger: Trigger::Invoke,
         event,
         traceparent,
+        age: Duration::ZERO,
     };
     let (receipt, result) = target.invoke(asked).await;
     let mut response = match result {

@@ -7,6 +7,7 @@ pub mod create;
 pub mod delete;
 mod docs;
 pub mod get;
+pub mod ingress;
 pub mod invoke;
 pub mod list;
 pub mod patch;

@@ -10,6 +10,7 @@ use crate::model::InvalidField;
 use crate::model::chain::Settings;
 
 use super::form::Form;
+use super::ports_form;
 
 const MEMBER: &str = "must be a member in each line, such as \"cart: cart-function\", \"cart: cart-function version 3\" or \
                       \"cart: cart-function x2\"";
@@ -51,6 +52,8 @@ pub(super) fn present(settings: &Settings) -> ChainForm {
         transport: settings.transport.as_str().to_owned(),
         timeout_ms: settings.timeout_ms.to_string(),
         public: settings.public,
+        triggers: ports_form::present(&settings.triggers),
+        port_limits: ports_form::present_limits(settings.port_limits),
     }
 }
 
@@ -68,6 +71,8 @@ pub(super) fn typed(form: &Form) -> ChainForm {
         transport: form.trimmed("transport"),
         timeout_ms: form.trimmed("timeout_ms"),
         public: checked("public"),
+        triggers: ports_form::typed(form),
+        port_limits: ports_form::typed_limits(form),
     }
 }
 
@@ -97,6 +102,8 @@ pub(super) fn fields(form: &ChainForm, named: bool) -> Result<Fields, InvalidFie
     add("transport", form.transport.as_str().into())?;
     add("timeout_ms", number(&form.timeout_ms))?;
     add("public", form.public.into())?;
+    add("triggers", ports_form::routed_value(&form.triggers)?)?;
+    add("port_limits", ports_form::limits_value(&form.port_limits)?)?;
     Ok(fields)
 }
 
@@ -175,6 +182,7 @@ mod tests {
             transport: "ring".into(),
             timeout_ms: "500".into(),
             public: true,
+            triggers: "tcp 9000\nudp 9001 route back".into(),
             ..ChainForm::default()
         }
     }
@@ -189,6 +197,7 @@ mod tests {
         assert_eq!(spec.members["cart"].version, Some(3));
         assert_eq!(spec.members["cart"].concurrency, 2);
         assert_eq!(spec.routes["back"].len(), 3);
+        assert_eq!(spec.triggers[1].route(), Some("back"));
         let shown = present(&spec.clone().into());
         assert_eq!(shown.members, "cart: cart-py version 3 x2\npay: payment\n");
         assert_eq!(read(&shown).unwrap(), spec);
@@ -226,6 +235,15 @@ mod tests {
         );
         assert_eq!(with(|form| form.edges = "cart pay".into()), "edges");
         assert_eq!(with(|form| form.edges = "cart -> x".into()), "edges[0][1]");
+        assert_eq!(with(|form| form.triggers = "udp".into()), "triggers");
+        assert_eq!(
+            with(|form| form.triggers = "udp 1 route x".into()),
+            "triggers[0].route"
+        );
+        assert_eq!(
+            with(|form| form.port_limits.total_burst = "1".into()),
+            "limit_total_rate"
+        );
         assert_eq!(with(|form| form.blocks = "many".into()), "pool.blocks");
         assert_eq!(with(|form| form.timeout_ms = String::new()), "timeout_ms");
     }

@@ -17,8 +17,8 @@ use crate::model::chain::Spec;
 use super::chain_lines::{fields, present, typed};
 use super::form::Submitted;
 use super::guard::{go, sentence};
-use super::meanwhile;
 use super::session::Viewer;
+use super::{meanwhile, ports_form};
 
 /// `GET /new-chain`.
 pub async fn new(
@@ -106,6 +106,7 @@ fn again(
     let (mut errors, mut problem) = (FieldErrors::default(), String::new());
     match error {
         CatalogError::Invalid(wrong) => {
+            let wrong = ports_form::at_input(wrong);
             let place = match wrong.field.split_once(['.', '[']) {
                 // Which of the lines it is.
                 Some(_) => format!("{}: {}", wrong.field, wrong.rule),
@@ -149,5 +150,6 @@ fn page_of(
         errors: FieldErrors::default(),
         problem: String::new(),
         functions: functions.map(|function| function.name).collect(),
+        limits_reason: ports_form::limits_reason(app),
     }
 }

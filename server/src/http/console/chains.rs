@@ -4,7 +4,9 @@ use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use hearth_web::pages::{ChainPage, ChainRow, ChainVersionRow, ChainsPage, Moment};
+use hearth_web::pages::{
+    ChainPage, ChainRow, ChainVersionRow, ChainsPage, Moment, OwnPorts, OwnPortsPartial,
+};
 use hearth_web::respond;
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -18,6 +20,7 @@ use crate::model::{Changed, Right};
 use super::chain_view::{self, state};
 use super::form::Submitted;
 use super::guard::{go, is_htmx, sentence};
+use super::ingress_view;
 use super::meanwhile;
 use super::session::Viewer;
 use super::view;
@@ -81,6 +84,9 @@ pub async fn page(
         return Ok(match query.part.as_str() {
             "live" => respond::partial(&chain_view::live(&chain)),
             "requests" => respond::partial(&chain_view::requests(&app, &chain).await?),
+            "ports" => respond::partial(&OwnPortsPartial {
+                ports: ports(&app, &viewer, &name)?,
+            }),
             _ => return Err(Problem::not_found("part of this page")),
         });
     }
@@ -113,6 +119,7 @@ async fn one(
             .iter()
             .map(|(name, route)| (name.clone(), hops(route)))
             .collect(),
+        ports: ports(app, viewer, &chain.name)?,
         versions: versions
             .into_iter()
             .map(|version| ChainVersionRow {
@@ -131,6 +138,14 @@ async fn one(
             chain.name
         ),
         problem: String::new(),
+    })
+}
+
+/// The chain's own ports.
+fn ports(app: &App, viewer: &Viewer, name: &str) -> Result<OwnPorts, Problem> {
+    Ok(OwnPorts {
+        can_admin: viewer.may(Right::Admin),
+        ..ingress_view::chain_ports(&app.engine, name, &app.catalog.ingress(name)?)
     })
 }
 

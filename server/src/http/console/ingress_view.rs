@@ -1,13 +1,14 @@
-//! Ingress as pages show it: the node's, and a function's ports.
+//! Ingress as pages show it: the node's, and a function's or chain's ports.
 
 use hearth_web::format;
 use hearth_web::pages::{
-    FunctionPorts, IngressKernel, IngressLists, IngressSources, IngressTraffic, InterfaceRow,
-    ListedRow, MapRow, Moment, PortRow, ProgramRow, SourceRow,
+    IngressKernel, IngressLists, IngressSources, IngressTraffic, InterfaceRow, ListedRow, MapRow,
+    Moment, OwnPorts, PortRow, ProgramRow, SourceRow,
 };
 use jiff::Timestamp;
 
-use crate::engine::{Engine, IngressView, PortView};
+use crate::catalog::ChainIngressView;
+use crate::engine::{Engine, IngressView, PortView, PortsView};
 use crate::ingress::{
     Dropped, Ingress, IngressInterface, IngressProgram, IngressReport, IngressSource, ListVerdict,
     ListedPrefix, PortWay,
@@ -20,24 +21,13 @@ const TOP: usize = 20;
 /// Packets at the node's interfaces; none where there are no interfaces.
 pub(super) fn traffic(ingress: &Ingress) -> Option<IngressTraffic> {
     let node = ingress.node_traffic()?;
-    let nothing = Dropped {
-        malformed: 0,
-        denied: 0,
-        source_limit: 0,
-        total_limit: 0,
-    };
-    let functions = ingress.all_traffic();
-    let dropped = functions
-        .iter()
-        .fold(nothing, |sum, (_, _, dropped, _)| Dropped {
-            malformed: sum.malformed + dropped.malformed,
-            denied: sum.denied + dropped.denied,
-            source_limit: sum.source_limit + dropped.source_limit,
-            total_limit: sum.total_limit + dropped.total_limit,
-        });
+    let dropped = ingress.all_dropped().unwrap_or_default();
     let mut reasons = reasons(dropped);
     reasons.extend([
-        ("Function too slow", format::count(node.lost_waiting)),
+        (
+            "Function or chain too slow",
+            format::count(node.lost_waiting),
+        ),
         ("Wrong checksum", format::count(node.lost_checksum)),
         ("Socket full", format::count(node.lost_socket)),
     ]);
@@ -45,8 +35,11 @@ pub(super) fn traffic(ingress: &Ingress) -> Option<IngressTraffic> {
         figures: vec![
             ("Packets", format::count(node.packets)),
             ("Bytes", format::bytes(node.bytes)),
-            ("For functions", format::count(node.for_functions)),
-            ("Dropped", format::count(all(dropped))),
+            (
+                "For functions and chains",
+                format::count(node.for_functions),
+            ),
+            ("Dropped", format::count(dropped.all())),
         ],
         dropped: reasons,
         passed: vec![
@@ -61,10 +54,6 @@ pub(super) fn traffic(ingress: &Ingress) -> Option<IngressTraffic> {
     })
 }
 
-fn all(dropped: Dropped) -> u64 {
-    dropped.malformed + dropped.denied + dropped.source_limit + dropped.total_limit
-}
-
 fn reasons(dropped: Dropped) -> Vec<(&'static str, String)> {
     vec![
         ("Limit per source", format::count(dropped.source_limit)),
@@ -74,7 +63,7 @@ fn reasons(dropped: Dropped) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Who sends to functions.
+/// Who sends.
 pub(super) fn sources(ingress: &Ingress) -> IngressSources {
     let mut all = ingress.sources(None);
     let limited = all.iter().filter(|source| source.limited);
@@ -93,7 +82,13 @@ fn source_row(source: &IngressSource) -> SourceRow {
             true => source.source.to_string(),
             false => format!("{}/64", source.source),
         },
-        function: source.function.clone(),
+        is_chain: source.chain.is_some(),
+        owner: source
+            .chain
+            .as_ref()
+            .or(source.function.as_ref())
+            .cloned()
+            .unwrap_or_default(),
         per_second: format::rate(source.per_second),
         admitted: format::count(source.admitted),
         refused: format::count(source.refused),
@@ -159,7 +154,7 @@ fn program(program: &IngressProgram) -> ProgramRow {
         name: program.name.clone(),
         what: match program.name.as_str() {
             "ingress" => "Counts, limits and redirects what interfaces receive (XDP)",
-            "egress" => "Counts what functions send (TC)",
+            "egress" => "Counts what functions and chains send (TC)",
             "steer" => "Steers connections to the listener (SK_LOOKUP)",
             _ => "",
         },
@@ -171,10 +166,10 @@ fn program(program: &IngressProgram) -> ProgramRow {
 
 fn contents(map: &str) -> &'static str {
     match map {
-        "ports" => "Ports of functions",
-        "functions" => "Limits of each function",
-        "totals" => "Token bucket of each function",
-        "traffic" => "Counters of each function and direction",
+        "ports" => "Ports of functions and chains",
+        "functions" => "Limits of each function and chain",
+        "totals" => "Token bucket of each function and chain",
+        "traffic" => "Counters of each function and chain, by direction",
         "node" => "Counters of the node",
         "sources" => "Sources with their token buckets",
         "listed4" => "Deny and allow lists, IPv4",
@@ -189,11 +184,48 @@ fn contents(map: &str) -> &'static str {
 }
 
 /// A function's ports.
-pub(super) fn ports(engine: &Engine, name: &str, view: &IngressView) -> FunctionPorts {
+pub(super) fn function_ports(engine: &Engine, name: &str, view: &IngressView) -> OwnPorts {
+    let rows = view
+        .triggers
+        .iter()
+        .map(|trigger| (*trigger, String::new()));
+    OwnPorts {
+        name: name.to_owned(),
+        ..ports(engine, rows, &view.seen)
+    }
+}
+
+/// A chain's ports.
+pub(super) fn chain_ports(engine: &Engine, name: &str, view: &ChainIngressView) -> OwnPorts {
+    let rows = view.triggers.iter().map(|trigger| {
+        let route = match (trigger.route(), trigger.plain()) {
+            (Some(route), _) => route,
+            (
+                None,
+                PortTrigger::Tcp {
+                    mode: StreamMode::Http,
+                    ..
+                },
+            ) => "The only one, or the path's first segment",
+            (None, _) => "The only one",
+        };
+        (trigger.plain(), route.to_owned())
+    });
+    OwnPorts {
+        name: name.to_owned(),
+        is_chain: true,
+        ..ports(engine, rows, &view.seen)
+    }
+}
+
+fn ports(
+    engine: &Engine,
+    triggers: impl Iterator<Item = (PortTrigger, String)>,
+    seen: &PortsView,
+) -> OwnPorts {
     let report = engine.ingress().report();
-    let triggers = view.triggers.iter().zip(&view.ports);
     let mut figures = Vec::new();
-    if let (Some(received), Some(sent)) = (view.received, view.sent) {
+    if let (Some(received), Some(sent)) = (seen.received, seen.sent) {
         figures.extend([
             ("Packets received", format::count(received.packets)),
             ("Bytes received", format::bytes(received.bytes)),
@@ -201,25 +233,25 @@ pub(super) fn ports(engine: &Engine, name: &str, view: &IngressView) -> Function
             ("Bytes sent", format::bytes(sent.bytes)),
             ("Accepted", format::count(received.starts)),
         ]);
-        if view.ports.iter().any(|port| port.protocol == Protocol::Udp) {
+        if seen.ports.iter().any(|port| port.protocol == Protocol::Udp) {
             figures.push(("Datagrams by AF_XDP", format::count(received.af_xdp)));
         }
     }
-    FunctionPorts {
-        function: name.to_owned(),
-        can_admin: false,
-        rows: triggers
-            .map(|(trigger, port)| row(*trigger, port, report))
+    let rows = triggers.zip(&seen.ports);
+    OwnPorts {
+        rows: rows
+            .map(|((trigger, route), port)| row(trigger, route, port, report))
             .collect(),
         figures,
-        dropped: view.dropped.map(reasons).unwrap_or_default(),
-        limits: view.limits.to_string(),
-        limits_enforced: view.limits_enforced,
-        sources: view.sources.iter().take(TOP).map(source_row).collect(),
+        dropped: seen.dropped.map(reasons).unwrap_or_default(),
+        limits: seen.limits.to_string(),
+        limits_enforced: seen.limits_enforced,
+        sources: seen.sources.iter().take(TOP).map(source_row).collect(),
+        ..OwnPorts::default()
     }
 }
 
-fn row(trigger: PortTrigger, port: &PortView, report: &IngressReport) -> PortRow {
+fn row(trigger: PortTrigger, route: String, port: &PortView, report: &IngressReport) -> PortRow {
     PortRow {
         port: format!("{} {}", port.protocol.as_str(), port.port),
         receives: match trigger {
@@ -232,6 +264,7 @@ fn row(trigger: PortTrigger, port: &PortView, report: &IngressReport) -> PortRow
             }
             PortTrigger::Udp { .. } => "Datagrams".to_owned(),
         },
+        route,
         by: match port.by {
             PortWay::Steered => "SK_LOOKUP, one listener for all ports",
             PortWay::AfXdp => "AF_XDP",
@@ -269,7 +302,8 @@ mod tests {
         let row = |source: &str| {
             source_row(&IngressSource {
                 source: source.parse().expect("an address"),
-                function: "f".into(),
+                function: Some("f".into()),
+                chain: None,
                 admitted: 1_000,
                 refused: 0,
                 per_second: 2.5,

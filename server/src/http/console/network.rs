@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use hearth_web::format;
 use hearth_web::pages::{
-    DestinationRow, FunctionPorts, FunctionPortsPartial, Moment, NetworkPage, ReachedRow,
+    DestinationRow, Moment, NetworkPage, OwnPorts, OwnPortsPartial, ReachedRow,
 };
 use hearth_web::respond;
 use jiff::Timestamp;
@@ -33,12 +33,12 @@ pub async fn page(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     viewer.needs(Right::Read)?;
-    let ports = FunctionPorts {
+    let ports = OwnPorts {
         can_admin: viewer.may(Right::Admin),
-        ..ingress_view::ports(&app.engine, &name, &app.engine.function_ingress(&name)?)
+        ..ingress_view::function_ports(&app.engine, &name, &app.engine.function_ingress(&name)?)
     };
     if is_htmx(&headers) {
-        return Ok(respond::partial(&FunctionPortsPartial { ports }));
+        return Ok(respond::partial(&OwnPortsPartial { ports }));
     }
     let function = app.engine.get(&name)?;
     let seen = app.engine.network(&name).await?;

@@ -1,18 +1,23 @@
-//! The settings of a function's ports in the form: `triggers` with a port in each line, `port_limits` as four numbers.
+//! The settings of a function's or chain's ports in the form: `triggers` with a port in each line, `port_limits` as four numbers.
+
+use std::fmt::Display;
 
 use hearth_web::pages::PortLimitsForm;
 use serde_json::{Map, Value, json};
 
+use crate::http::App;
 use crate::http::spec::invalid;
-use crate::model::{InvalidField, PortLimits, PortRate, PortTrigger};
+use crate::model::{InvalidField, PortLimits, PortRate};
 
 use super::form::Form;
 
 const RULE: &str = "must be a port in each line, such as \"tcp 9000\", \"tcp 9001 raw\", \"udp 9002\" or \
                     \"udp 9003 batch 64 wait 2\"";
+const ROUTED_RULE: &str = "must be a port in each line, such as \"tcp 9000\", \"tcp 9001 raw route checkout\", \
+                           \"udp 9002 route checkout\" or \"udp 9003 batch 64 wait 2 route checkout\"";
 
 /// The setting as the form shows it.
-pub(super) fn present(triggers: &[PortTrigger]) -> String {
+pub(super) fn present(triggers: &[impl Display]) -> String {
     let lines: Vec<_> = triggers.iter().map(ToString::to_string).collect();
     lines.join("\n")
 }
@@ -25,15 +30,25 @@ pub(super) fn typed(form: &Form) -> String {
     lines.join("\n")
 }
 
-/// The setting as the API expects it. Numbers that are out of range are passed on for its rules to reject.
+/// A function's setting as the API expects it. Numbers that are out of range are passed on for its rules to reject.
 pub(super) fn value(typed: &str) -> Result<Value, InvalidField> {
+    ports(typed, false)
+}
+
+/// The same of a chain, whose ports have routes.
+pub(super) fn routed_value(typed: &str) -> Result<Value, InvalidField> {
+    ports(typed, true)
+}
+
+fn ports(typed: &str, routed: bool) -> Result<Value, InvalidField> {
+    let rule = if routed { ROUTED_RULE } else { RULE };
     let ports = typed
         .lines()
-        .map(|line| port(line).ok_or_else(|| invalid("triggers", &line.into(), RULE)));
+        .map(|line| port(line, routed).ok_or_else(|| invalid("triggers", &line.into(), rule)));
     ports.collect::<Result<Vec<_>, _>>().map(Value::Array)
 }
 
-fn port(line: &str) -> Option<Value> {
+fn port(line: &str, routed: bool) -> Option<Value> {
     let number = |word: &str| word.parse::<u64>().ok();
     let mut words = line.split_whitespace();
     let protocol = words.next()?.to_ascii_lowercase();
@@ -42,6 +57,9 @@ fn port(line: &str) -> Option<Value> {
         match (protocol.as_str(), word) {
             ("tcp", "http" | "raw") if port.get("mode").is_none() => port["mode"] = word.into(),
             ("udp", "batch") => port["batch"]["max"] = number(words.next()?)?.into(),
+            (_, "route") if routed && port.get("route").is_none() => {
+                port["route"] = words.next()?.into();
+            }
             ("udp", "wait") => port["batch"]["wait_ms"] = number(words.next()?)?.into(),
             _ => return None,
         }
@@ -116,6 +134,12 @@ pub(super) fn limits_value(typed: &PortLimitsForm) -> Result<Value, InvalidField
     })
 }
 
+/// Why limits are not enforced on this node; empty where they are.
+pub(super) fn limits_reason(app: &App) -> String {
+    let reason = app.engine.ingress().not_limiting();
+    reason.unwrap_or_default().to_owned()
+}
+
 /// An error of the API at the input of the form that it is about.
 pub(super) fn at_input(mut error: InvalidField) -> InvalidField {
     let input = match error.field.as_str() {
@@ -132,6 +156,7 @@ pub(super) fn at_input(mut error: InvalidField) -> InvalidField {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{PortTrigger, chain};
 
     fn limits(source: [&str; 2], total: [&str; 2]) -> PortLimitsForm {
         let [source_rate, source_burst] = source.map(str::to_owned);
@@ -179,12 +204,24 @@ mod tests {
             "udp 1 raw",
             "udp 1 batch",
             "tcp 1 raw raw",
+            "tcp 1 route r",
         ] {
             let error = value(&format!("tcp 1\n{wrong}")).expect_err(wrong);
             assert_eq!(
                 (error.field.as_str(), error.value),
                 ("triggers", format!("\"{wrong}\""))
             );
+        }
+    }
+
+    #[test]
+    fn lines_of_a_chain_have_routes() {
+        let text = "tcp 9000\ntcp 9001 raw route r\nudp 9003 batch 64 wait 2 route r";
+        let setting = routed_value(text).expect("ports");
+        let triggers: Vec<chain::Trigger> = serde_json::from_value(setting).expect("triggers");
+        assert_eq!(present(&triggers), text);
+        for wrong in ["tcp 9000 route", "tcp 9000 route a route b", "udp 1 r"] {
+            assert!(routed_value(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -20,7 +20,7 @@ use super::meanwhile::{self, Meanwhile};
 use super::outcome::Failure;
 use super::session::Viewer;
 use super::settings_form::{present, read, typed};
-use super::{commands, view};
+use super::{commands, ports_form, view};
 
 /// `GET /functions/{name}/settings`.
 pub async fn page(
@@ -247,12 +247,7 @@ async fn show(
         head: view::head(app, function).await?,
         form,
         outbound_reason: view::unavailable(app, &["network_outbound"]),
-        limits_reason: app
-            .engine
-            .ingress()
-            .not_limiting()
-            .unwrap_or_default()
-            .to_owned(),
+        limits_reason: ports_form::limits_reason(app),
         errors: shown.failure.errors,
         problem: shown.failure.problem,
         delete_error: shown.delete_error,

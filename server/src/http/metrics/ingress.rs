@@ -1,4 +1,4 @@
-//! Metrics of functions' ports, as the kernel counts them.
+//! Metrics of ports, as the kernel counts them. A label says whose they are: `function` or `chain`.
 
 use std::fmt::Error;
 
@@ -6,11 +6,12 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
 use crate::ingress::{Dropped, NodeTraffic, PortTraffic};
+use crate::model::PortOwner;
 
-/// What is counted, of functions and of the node.
+/// What is counted, of functions, chains and the node.
 #[derive(Debug, Default)]
 pub(super) struct IngressTraffic {
-    pub functions: Vec<(String, PortTraffic, Dropped, PortTraffic)>,
+    pub owners: Vec<(PortOwner, PortTraffic, Dropped, PortTraffic)>,
     pub node: Option<NodeTraffic>,
 }
 
@@ -26,21 +27,21 @@ pub(super) fn encode(
     let both: [(&str, &str, Read); 2] = [
         (
             "hearth_ingress_packets",
-            "Packets at functions' ports, dropped ones included, by function and direction",
+            "Packets at ports of functions and chains, dropped ones included, by function or chain and direction",
             |traffic| traffic.packets,
         ),
         (
             "hearth_ingress_bytes",
-            "Bytes of the frames at functions' ports, by function and direction",
+            "Bytes of the frames at ports of functions and chains, by function or chain and direction",
             |traffic| traffic.bytes,
         ),
     ];
     for (name, help, read) in both {
         let mut counter = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-        for (function, received, _, sent) in &traffic.functions {
+        for (owner, received, _, sent) in &traffic.owners {
             for (direction, traffic) in [("in", received), ("out", sent)] {
                 counter
-                    .encode_family(&[("function", &**function), ("direction", direction)])?
+                    .encode_family(&[of(owner), ("direction", direction)])?
                     .encode_counter::<NoLabelSet, _, u64>(&read(traffic), None)?;
             }
         }
@@ -48,30 +49,30 @@ pub(super) fn encode(
     let received: [(&str, &str, Read); 2] = [
         (
             "hearth_ingress_starts",
-            "Connections and datagrams that were let through to functions",
+            "Connections and datagrams that were let through, by function or chain",
             |traffic| traffic.starts,
         ),
         (
             "hearth_ingress_af_xdp",
-            "Datagrams for functions that AF_XDP took past the kernel's stack",
+            "Datagrams that AF_XDP took past the kernel's stack, by function or chain",
             |traffic| traffic.af_xdp,
         ),
     ];
     for (name, help, read) in received {
         let mut counter = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-        for (function, received, ..) in &traffic.functions {
+        for (owner, received, ..) in &traffic.owners {
             counter
-                .encode_family(&[("function", &**function)])?
+                .encode_family(&[of(owner)])?
                 .encode_counter::<NoLabelSet, _, u64>(&read(received), None)?;
         }
     }
     let mut drops = encoder.encode_descriptor(
         "hearth_ingress_dropped_packets",
-        "Packets for functions that were dropped in the kernel, by function and reason",
+        "Packets that were dropped in the kernel, by function or chain and reason",
         None,
         MetricType::Counter,
     )?;
-    for (function, _, dropped, _) in &traffic.functions {
+    for (owner, _, dropped, _) in &traffic.owners {
         for (reason, count) in [
             ("malformed", dropped.malformed),
             ("denied", dropped.denied),
@@ -79,11 +80,16 @@ pub(super) fn encode(
             ("total_limit", dropped.total_limit),
         ] {
             drops
-                .encode_family(&[("function", &**function), ("reason", reason)])?
+                .encode_family(&[of(owner), ("reason", reason)])?
                 .encode_counter::<NoLabelSet, _, u64>(&count, None)?;
         }
     }
     of_node(node, encoder)
+}
+
+/// The label that says whose ports they are.
+fn of(owner: &PortOwner) -> (&'static str, &str) {
+    (owner.kind(), owner.name())
 }
 
 fn of_node(node: &NodeTraffic, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {

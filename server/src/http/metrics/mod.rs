@@ -44,7 +44,7 @@ pub async fn metrics(_: Allowed<Read>, State(app): State<App>) -> Result<Respons
         refused_stamps: app.engine.refused_stamps(),
         network: app.engine.network_traffic(),
         ingress: ingress::IngressTraffic {
-            functions: app.engine.ingress().all_traffic(),
+            owners: app.engine.ingress().all_traffic(),
             node: app.engine.ingress().node_traffic(),
         },
         process: process::read(),

@@ -296,12 +296,37 @@ fn status_name(status: Status) -> &'static str {
 mod tests {
     use super::*;
     use crate::history::LiveHistogram;
+    use crate::ingress::{Dropped, NodeTraffic, PortTraffic};
+    use crate::model::PortOwner;
     use crate::network::{Labelled, NetworkTotals};
+
+    fn packets(packets: u64) -> PortTraffic {
+        PortTraffic {
+            packets,
+            ..PortTraffic::default()
+        }
+    }
 
     #[test]
     fn the_text_is_open_metrics() {
         let snapshot = Snapshot {
-            ingress: IngressTraffic::default(),
+            ingress: IngressTraffic {
+                owners: vec![
+                    (
+                        PortOwner::function("hello"),
+                        packets(5),
+                        Dropped::default(),
+                        packets(4),
+                    ),
+                    (
+                        PortOwner::chain("hello"),
+                        packets(7),
+                        Dropped::default(),
+                        packets(6),
+                    ),
+                ],
+                node: Some(NodeTraffic::default()),
+            },
             network: vec![NetworkTraffic {
                 function: "hello".into(),
                 totals: NetworkTotals {
@@ -363,6 +388,9 @@ mod tests {
             "hearth_network_destination_refused_total{function=\"hello\",destination=\"api.example.com:443\"} 4",
             "process_open_fds 0",
             "hearth_uptime_seconds 7.0",
+            "hearth_ingress_packets_total{function=\"hello\",direction=\"in\"} 5",
+            "hearth_ingress_packets_total{chain=\"hello\",direction=\"out\"} 6",
+            "hearth_ingress_dropped_packets_total{chain=\"hello\",reason=\"denied\"} 0",
         ] {
             assert!(
                 text.lines().any(|l| l == line),

@@ -9,7 +9,7 @@ fn finished() -> Value {
 }
 
 /// Every row of the contract's REST table.
-const ROUTES: [(&str, &str); 53] = [
+const ROUTES: [(&str, &str); 54] = [
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/api/v1/node"),
@@ -42,6 +42,7 @@ const ROUTES: [(&str, &str); 53] = [
     ("delete", "/api/v1/chains/{name}"),
     ("get", "/api/v1/chains/{name}/versions"),
     ("post", "/api/v1/chains/{name}/versions/{n}/activate"),
+    ("get", "/api/v1/chains/{name}/ingress"),
     ("post", "/api/v1/chains/{name}/routes/{route}/invoke"),
     ("get", "/chain/{name}/{route}"),
     ("post", "/chain/{name}/{route}/{path}"),

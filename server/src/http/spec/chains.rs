@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::fields::{Fields, Input, IntegerRule, invalid, missing};
 use super::place::Place;
-use super::rules;
+use super::{port_limits, rules, triggers};
 use crate::model::InvalidField;
 use crate::model::chain::{
     self, BLOCK_KB, DEFAULT_TIMEOUT_MS, Hop, MAX_BLOCKS, MAX_CONCURRENCY, MAX_TIMEOUT_MS, Member,
@@ -23,6 +23,8 @@ pub const CHAIN_FIELDS: &[&str] = &[
     "transport",
     "timeout_ms",
     "public",
+    "triggers",
+    "port_limits",
 ];
 
 const NAME: &str = "1 to 64 of a-z, 0-9 and -, starting with a letter";
@@ -81,6 +83,8 @@ pub fn patch_chain(mut fields: Fields) -> Result<Patch, InvalidField> {
         transport: transport(&mut fields)?,
         timeout_ms: fields.integer(&TIMEOUT_MS)?,
         public: rules::flag(&mut fields, "public")?,
+        triggers: triggers::of_chain(&mut fields)?,
+        port_limits: port_limits::setting(&mut fields)?,
     })
 }
 
@@ -95,6 +99,8 @@ fn whole(name: String, mut fields: Fields) -> Result<Spec, InvalidField> {
         transport: transport(&mut fields)?.unwrap_or_default(),
         timeout_ms: fields.integer(&TIMEOUT_MS)?.unwrap_or(DEFAULT_TIMEOUT_MS),
         public: rules::flag(&mut fields, "public")?.unwrap_or(false),
+        triggers: triggers::of_chain(&mut fields)?.unwrap_or_default(),
+        port_limits: port_limits::setting(&mut fields)?.unwrap_or_default(),
     };
     spec.check()?;
     Ok(spec)
@@ -267,7 +273,18 @@ mod tests {
             "edges": [["cart", "pay"]],
             "pool": {"block_kb": 16, "blocks": 64, "huge_pages": true},
             "transport": "ring", "timeout_ms": 500, "public": true,
+            "triggers": [{"protocol": "tcp", "port": 9000}, {"protocol": "udp", "port": 9000, "route": "checkout"}],
+            "port_limits": {"total": {"per_second": 9}},
         })
+    }
+
+    /// A place in a value, made if it is not there.
+    fn place<'a>(of: &'a mut Value, parent: &str, name: &str) -> &'a mut Value {
+        let parent = of.pointer_mut(parent).unwrap();
+        match name.parse::<usize>() {
+            Ok(at) if parent.is_array() => &mut parent[at],
+            _ => &mut parent[name],
+        }
     }
 
     #[test]
@@ -277,6 +294,10 @@ mod tests {
         assert_eq!(spec.members["cart"].version, Some(2));
         assert_eq!(spec.transport, Transport::Ring);
         assert!(spec.public && spec.timeout_ms == 500);
+        let lines: Vec<_> = spec.triggers.iter().map(ToString::to_string).collect();
+        assert_eq!(lines, ["tcp 9000", "udp 9000 route checkout"]);
+        let limit = spec.port_limits.total.unwrap();
+        assert_eq!((limit.per_second, limit.burst), (9, 9));
         assert_eq!(spec.routes["checkout"][1], Hop::Gateway);
 
         let least = json!({"members": {"a": {"function": "f"}}, "routes": {"r": ["a"]}});
@@ -285,6 +306,7 @@ mod tests {
         assert_eq!(spec.members["a"].concurrency, 1);
         assert_eq!((spec.timeout_ms, spec.public), (30_000, false));
         assert!(spec.edges.is_empty() && spec.transport == Transport::Auto);
+        assert!(spec.triggers.is_empty() && spec.port_limits.is_none());
         assert_eq!(replace_chain("shop", fields(shop())).unwrap().name, "shop");
     }
 
@@ -351,10 +373,28 @@ mod tests {
             ("/timeout_ms", json!(0), "timeout_ms"),
             ("/public", json!("true"), "public"),
             ("/cpu", json!("shared"), "cpu"),
+            ("/triggers", json!({}), "triggers"),
+            ("/triggers/0/port", json!(0), "triggers[0].port"),
+            ("/triggers/1/port", json!("9"), "triggers[1].port"),
+            ("/triggers/0/route", json!(3), "triggers[0].route"),
+            (
+                "/triggers/1/route",
+                json!(["checkout"]),
+                "triggers[1].route",
+            ),
+            ("/triggers/1/route", json!("x"), "triggers[1].route"),
+            ("/triggers/1/path", json!("x"), "triggers[1].path"),
+            ("/triggers/1/mode", json!("raw"), "triggers[1].mode"),
+            (
+                "/port_limits/total",
+                json!({"per_second": 0}),
+                "port_limits.total.per_second",
+            ),
+            ("/port_limits", json!(9), "port_limits"),
         ] {
             let mut body = shop();
             let (parent, name) = pointer.rsplit_once('/').unwrap();
-            body.pointer_mut(parent).unwrap()[name] = value;
+            *place(&mut body, parent, name) = value;
             let found = create_chain(fields(body)).unwrap_err();
             assert_eq!(found.field, field, "{pointer}: {found}");
         }

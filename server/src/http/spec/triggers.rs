@@ -4,7 +4,8 @@ use serde_json::{Map, Value};
 
 use super::fields::{Fields, Input, invalid, type_of};
 use crate::model::{
-    Batch, InvalidField, MAX_BATCH, MAX_BATCH_WAIT_MS, MAX_PORTS, PortTrigger, StreamMode,
+    Batch, InvalidField, MAX_BATCH, MAX_BATCH_WAIT_MS, MAX_PORTS, Port, PortTrigger, StreamMode,
+    chain,
 };
 
 const RULE: &str =
@@ -12,11 +13,33 @@ const RULE: &str =
 const PROTOCOL_RULE: &str = "must be \"tcp\" or \"udp\"";
 const PORT_RULE: &str = "must be a whole number from 1 to 65535";
 const MODE_RULE: &str = "must be \"http\" or \"raw\"";
+const ROUTE_RULE: &str = "must be the name of a route of the chain, or null";
 const BATCH_RULE: &str =
     "must be an object with max and wait_ms, such as {\"max\": 64, \"wait_ms\": 2}";
 
-/// The setting, if it is given.
+/// The setting of a function, if it is given.
 pub(super) fn setting(fields: &mut Fields) -> Result<Option<Vec<PortTrigger>>, InvalidField> {
+    list(fields, |place, item| place.trigger(item, &[]))
+}
+
+/// The setting of a chain, if it is given. Whether the routes exist is for who knows them.
+pub(super) fn of_chain(fields: &mut Fields) -> Result<Option<Vec<chain::Trigger>>, InvalidField> {
+    list(fields, |place, item| {
+        let trigger = place.trigger(item, &["route"])?;
+        let route = match item.get("route") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(route)) => Some(route.clone()),
+            Some(other) => return Err(invalid(&place.name(".route"), other, ROUTE_RULE)),
+        };
+        Ok(chain::Trigger::new(trigger, route))
+    })
+}
+
+/// A list whose items have ports of their own.
+fn list<T: HasPort>(
+    fields: &mut Fields,
+    read: impl Fn(Place, &Value) -> Result<T, InvalidField>,
+) -> Result<Option<Vec<T>>, InvalidField> {
     let value = match fields.remove("triggers") {
         None => return Ok(None),
         Some(Input::Json(value)) => value,
@@ -37,9 +60,9 @@ pub(super) fn setting(fields: &mut Fields) -> Result<Option<Vec<PortTrigger>>, I
         );
         return Err(invalid("triggers", &value, rule));
     }
-    let mut triggers = Vec::<PortTrigger>::new();
+    let mut triggers = Vec::<T>::new();
     for (index, item) in items.iter().enumerate() {
-        let trigger = Place(index).trigger(item)?;
+        let trigger = read(Place(index), item)?;
         if let Some(twin) = triggers
             .iter()
             .position(|other| other.port() == trigger.port())
@@ -56,11 +79,29 @@ pub(super) fn setting(fields: &mut Fields) -> Result<Option<Vec<PortTrigger>>, I
     Ok(Some(triggers))
 }
 
+/// What a port is asked for by.
+trait HasPort {
+    fn port(&self) -> Port;
+}
+
+impl HasPort for PortTrigger {
+    fn port(&self) -> Port {
+        Self::port(self)
+    }
+}
+
+impl HasPort for chain::Trigger {
+    fn port(&self) -> Port {
+        Self::port(self)
+    }
+}
+
 /// Which item of the list is read.
 struct Place(usize);
 
 impl Place {
-    fn trigger(&self, item: &Value) -> Result<PortTrigger, InvalidField> {
+    /// An item, which may have `more` fields.
+    fn trigger(&self, item: &Value, more: &[&str]) -> Result<PortTrigger, InvalidField> {
         let Value::Object(object) = item else {
             let rule = format!(
                 "must be an object with protocol and port; this is {}",
@@ -71,7 +112,11 @@ impl Place {
         let protocol = object.get("protocol").unwrap_or(&Value::Null);
         match protocol.as_str() {
             Some("tcp") => {
-                self.only(object, &["protocol", "port", "mode"], "")?;
+                self.only(
+                    object,
+                    &[&["protocol", "port", "mode"][..], more].concat(),
+                    "",
+                )?;
                 let mode = match object.get("mode") {
                     None => StreamMode::default(),
                     Some(Value::String(mode)) if mode == "http" => StreamMode::Http,
@@ -82,7 +127,11 @@ impl Place {
                 Ok(PortTrigger::Tcp { port, mode })
             }
             Some("udp") => {
-                self.only(object, &["protocol", "port", "batch"], "")?;
+                self.only(
+                    object,
+                    &[&["protocol", "port", "batch"][..], more].concat(),
+                    "",
+                )?;
                 let batch = match object.get("batch") {
                     None => Batch::default(),
                     Some(Value::Object(batch)) => self.batch(batch)?,
@@ -214,6 +263,7 @@ mod tests {
             (tcp("mode", json!("h2")), "triggers[1].mode"),
             (tcp("batch", json!({"max": 2})), "triggers[1].batch"),
             (tcp("prot", json!(1)), "triggers[1].prot"),
+            (tcp("route", json!("r")), "triggers[1].route"),
             (batch(json!(2)), "triggers[0].batch"),
             (batch(json!({"max": 0})), "triggers[0].batch.max"),
             (batch(json!({"max": 257})), "triggers[0].batch.max"),

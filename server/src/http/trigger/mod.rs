@@ -28,7 +28,7 @@ use super::trace::{self, TRACEPARENT};
 use crate::engine::{Invocation, InvokeError, InvokeReply};
 use crate::model::{Caller, FunctionError, Right, Trigger};
 
-pub use chain::chain;
+pub use chain::{chain, own_chain_port};
 use response::Refused;
 use site::Site;
 

@@ -14,6 +14,8 @@ use crate::model::InvalidField;
 const NAME: &str = "1 to 64 of a-z, 0-9 and -, starting with a letter";
 /// Characters of a name that a refusal repeats.
 const SHOWN_CHARS: usize = 100;
+/// Routes that a refusal lists.
+const SHOWN_ROUTES: usize = 10;
 
 impl Spec {
     /// Checks every rule that needs nothing but the settings: whether the functions exist is the server's to say.
@@ -36,7 +38,39 @@ impl Spec {
             let rule = format!("must be a whole number from 1 to {MAX_TIMEOUT_MS}");
             return Err(refuse("timeout_ms", self.timeout_ms, rule));
         }
+        self.check_triggers()
+    }
+
+    /// What a request along a route has to name is here named by the port.
+    fn check_triggers(&self) -> Result<(), InvalidField> {
+        for (trigger, at) in self.triggers.iter().zip(0..) {
+            let field = format!("triggers[{at}].route");
+            match trigger.route() {
+                Some(route) if !self.routes.contains_key(route) => {
+                    let rule = format!("must be a route of the chain: {}", self.some_routes());
+                    return Err(refuse(&field, route, rule));
+                }
+                None if !trigger.is_http() && self.route_of(trigger).is_none() => {
+                    let rule = format!(
+                        "must be given, because the chain has several routes: {}",
+                        self.some_routes()
+                    );
+                    return Err(refuse(&field, Value::Null, rule));
+                }
+                _ => {}
+            }
+        }
         Ok(())
+    }
+
+    /// The routes' names, as many as a line takes.
+    fn some_routes(&self) -> String {
+        let mut names: Vec<_> = self.routes.keys().map(String::as_str).collect();
+        if names.len() > SHOWN_ROUTES {
+            names.truncate(SHOWN_ROUTES);
+            names.push("…");
+        }
+        format!("one of {}", names.join(", "))
     }
 
     fn check_members(&self) -> Result<(), InvalidField> {

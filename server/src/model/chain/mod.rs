@@ -7,6 +7,7 @@ mod live;
 mod numbers;
 mod patch;
 mod trace;
+mod trigger;
 mod view;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use super::PortLimits;
 
 pub use hop::{GATEWAY, Hop};
 pub use limits::{
@@ -25,6 +28,7 @@ pub use limits::{
 pub use live::{EdgeLive, Live, MemberLive, PoolLive, State};
 pub use patch::Patch;
 pub use trace::{Trace, TraceHop};
+pub use trigger::Trigger;
 pub use view::{Settings, VersionView, View};
 
 /// The settings of one version of a chain: what `POST /api/v1/chains` takes.
@@ -50,6 +54,26 @@ pub struct Spec {
     /// Whether `/chain/{name}` answers without a token.
     #[serde(default)]
     pub public: bool,
+    /// Its own ports: at most [`MAX_PORTS`](crate::model::MAX_PORTS), each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<Trigger>,
+    /// How much may start work there.
+    #[serde(default, skip_serializing_if = "PortLimits::is_none")]
+    pub port_limits: PortLimits,
+}
+
+impl Spec {
+    /// Whether another version can go on with the members of this one: they differ at most in who reaches them, and where.
+    #[must_use]
+    pub fn shares_members(&self, other: &Self) -> bool {
+        let with = Self {
+            public: other.public,
+            triggers: other.triggers.clone(),
+            port_limits: other.port_limits,
+            ..self.clone()
+        };
+        with == *other
+    }
 }
 
 /// A function's place in a chain.

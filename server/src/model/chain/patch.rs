@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Hop, Member, Pool, Spec, Transport};
+use super::{Hop, Member, Pool, Spec, Transport, Trigger};
+use crate::model::PortLimits;
 
 /// `PATCH /api/v1/chains/{name}`: absent fields stay as they are, the others are replaced whole.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,6 +22,10 @@ pub struct Patch {
     pub timeout_ms: Option<u32>,
     /// See [`Spec::public`].
     pub public: Option<bool>,
+    /// See [`Spec::triggers`]; all of them.
+    pub triggers: Option<Vec<Trigger>>,
+    /// See [`Spec::port_limits`].
+    pub port_limits: Option<PortLimits>,
 }
 
 impl Patch {
@@ -36,6 +41,8 @@ impl Patch {
             transport,
             timeout_ms,
             public,
+            triggers,
+            port_limits,
         } = self;
         [
             ("members", members.is_some()),
@@ -45,6 +52,8 @@ impl Patch {
             ("transport", transport.is_some()),
             ("timeout_ms", timeout_ms.is_some()),
             ("public", public.is_some()),
+            ("triggers", triggers.is_some()),
+            ("port_limits", port_limits.is_some()),
         ]
         .into_iter()
         .filter_map(|(name, changed)| changed.then_some(name))
@@ -62,6 +71,8 @@ impl Patch {
             transport,
             timeout_ms,
             public,
+            triggers,
+            port_limits,
         } = self;
         Spec {
             name: to.name.clone(),
@@ -72,6 +83,8 @@ impl Patch {
             transport: transport.unwrap_or(to.transport),
             timeout_ms: timeout_ms.unwrap_or(to.timeout_ms),
             public: public.unwrap_or(to.public),
+            triggers: triggers.unwrap_or_else(|| to.triggers.clone()),
+            port_limits: port_limits.unwrap_or(to.port_limits),
         }
     }
 }

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Hop, Live, Member, Pool, Spec, State, Transport};
-use crate::model::Revision;
+use super::{Hop, Live, Member, Pool, Spec, State, Transport, Trigger};
+use crate::model::{PortLimits, Revision};
 
 /// The settings of a chain as the API shows them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -29,6 +29,10 @@ pub struct Settings {
     pub timeout_ms: u32,
     /// Whether `/chain/{name}` answers without a token.
     pub public: bool,
+    /// Its own ports.
+    pub triggers: Vec<Trigger>,
+    /// How much may start work there.
+    pub port_limits: PortLimits,
 }
 
 impl From<Spec> for Settings {
@@ -42,6 +46,8 @@ impl From<Spec> for Settings {
             transport,
             timeout_ms,
             public,
+            triggers,
+            port_limits,
         } = spec;
         Self {
             members,
@@ -51,6 +57,8 @@ impl From<Spec> for Settings {
             transport,
             timeout_ms,
             public,
+            triggers,
+            port_limits,
         }
     }
 }

@@ -172,7 +172,7 @@ async fn a_functions_ports_are_live_on_its_page() {
         browser.wait_for_text("#ports", said).await;
     }
     browser
-        .wait_for_text("#function-ports", "per source 5 a second")
+        .wait_for_text("#own-ports", "per source 5 a second")
         .await;
     answered(&socket, 50);
     browser.wait_for_text("#port-figures", "50").await;
@@ -252,6 +252,34 @@ async fn limits_are_set_in_the_settings() {
     browser.close().await;
 }
 
+/// A page that polls does not while its tab is hidden, and does at once when it is seen again.
+async fn nothing_is_asked_for_in_a_hidden_tab(browser: &Browser) {
+    let watch = "window.asked = window.turns = 0; \
+         document.addEventListener('htmx:configRequest', () => { window.asked += 1; }); \
+         setInterval(() => { window.turns += 1; }, 250); \
+         setInterval(() => document.querySelectorAll('[data-poll]').forEach((one) => { one.dataset.poll = 1; }), 50);";
+    let run = async |script: &str| {
+        let ran = browser.client.execute(script, vec![]).await;
+        ran.expect("a script");
+    };
+    run(watch).await;
+    browser
+        .wait_until("it polls", "return window.asked > 1;")
+        .await;
+    browser.hide(true).await;
+    run("window.asked = window.turns = 0;").await;
+    // As many turns of the clock that it polls by as would have made it ask.
+    browser
+        .wait_until("time has passed", "return window.turns > 4;")
+        .await;
+    let asked = browser.client.execute("return window.asked;", vec![]);
+    assert_eq!(asked.await.expect("a script"), json!(0));
+    browser.hide(false).await;
+    browser
+        .wait_until("it polls again", "return window.asked > 0;")
+        .await;
+}
+
 #[tokio::test]
 async fn without_an_interface_the_page_says_what_to_set_and_viewers_have_none() {
     let server = Server::start();
@@ -267,6 +295,7 @@ async fn without_an_interface_the_page_says_what_to_set_and_viewers_have_none() 
         .client
         .find_all(fantoccini::Locator::Css("#list-form"));
     assert!(forms.await.expect("forms").is_empty());
+    nothing_is_asked_for_in_a_hidden_tab(&browser).await;
     browser
         .pictures(&server.url, &[("ingress-empty", "/ingress")])
         .await;

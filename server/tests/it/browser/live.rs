@@ -51,7 +51,7 @@ impl Browser {
     }
 
     /// Tells the page that it is hidden, or seen again.
-    async fn hide(&self, hidden: bool) {
+    pub(super) async fn hide(&self, hidden: bool) {
         let script = "Object.defineProperty(document, 'hidden', { configurable: true, value: arguments[0] }); \
             document.dispatchEvent(new Event('visibilitychange'));";
         self.client

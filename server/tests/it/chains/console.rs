@@ -4,6 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{SHOP, with_functions};
+use crate::ports::free;
 use crate::support::{Browser, Server, TOKEN, hidden};
 
 /// The fields of a chain's form with some of them changed.
@@ -60,13 +61,34 @@ async fn a_chain_lives_and_dies_without_a_script() {
 
     let page = browser.get("/chains/shop").await.expect(200).text();
     assert!(page.contains("id=\"chain-state\">ready<"), "{page}");
-    assert!(page.contains("cart → pay"));
+    assert!(page.contains("cart → pay") && !page.contains("id=\"own-ports\""));
+    let port = free();
+    let line = format!("udp {port} batch 2 wait 3 route checkout");
+    let nowhere = form(&[("triggers", "udp 9000 route nowhere")]);
+    let nowhere = browser.submit("/chains/shop/settings", &nowhere).await;
+    let said = "Triggers[0].route: must be a route of the chain: one of checkout";
+    let nowhere = nowhere.expect(422).text();
+    assert!(nowhere.contains(said), "{nowhere}");
+    let limited = form(&[("limit_total_rate", "5")]);
+    let limited = browser.submit("/chains/shop/settings", &limited).await;
+    assert!(limited.expect(422).text().contains("HEARTH_XDP_INTERFACE"));
+    let opened = form(&[("triggers", &line)]);
+    browser
+        .submit("/chains/shop/settings", &opened)
+        .await
+        .expect(303);
+    let page = browser.get("/chains/shop").await.expect(200).text();
+    assert!(
+        page.contains(&format!("udp {port}")) && page.contains("up to 2 at once"),
+        "{page}"
+    );
     let settings = browser
         .get("/chains/shop/settings")
         .await
         .expect(200)
         .text();
     assert!(settings.contains("cart: cart x2") && settings.contains("pay: payment version 1"));
+    assert!(settings.contains(&line), "{settings}");
     let revision = hidden(&settings, "revision");
 
     client
@@ -89,7 +111,7 @@ async fn a_chain_lives_and_dies_without_a_script() {
     let now = client.get(SHOP).await.expect(200).json();
     assert_eq!(
         (&now["active_version"], &now["edges"]),
-        (&json!(3), &json!([["cart", "pay"]]))
+        (&json!(4), &json!([["cart", "pay"]]))
     );
 
     let activate = [("revision", "")];

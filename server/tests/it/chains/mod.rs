@@ -5,6 +5,7 @@ mod console;
 mod members;
 mod objects;
 mod path;
+mod ports;
 mod requests;
 
 use serde_json::{Value, json};

@@ -37,6 +37,8 @@ async fn a_chain_with_only_what_is_required_has_the_documented_defaults() {
         "transport": "auto",
         "timeout_ms": 30_000,
         "public": false,
+        "triggers": [],
+        "port_limits": {"per_source": null, "total": null},
     });
     assert_eq!(without_times(created.json()), expected);
     let got = client.get(SHOP).await.expect(200).json();

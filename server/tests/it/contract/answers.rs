@@ -429,6 +429,11 @@ async fn chains(contract: &Contract, client: &Client) {
     let settings = json!({
         "members": {"a": {"function": "f", "version": null, "concurrency": 1}}, "routes": {"r": ["a"]}, "edges": [["a", "a"]],
         "pool": {"block_kb": 16, "blocks": 8, "huge_pages": false}, "transport": "auto", "timeout_ms": 5000, "public": true,
+        "triggers": [
+            {"protocol": "tcp", "port": 9100, "mode": "http", "route": "r"},
+            {"protocol": "udp", "port": 9100, "batch": {"max": 2, "wait_ms": 0}, "route": null},
+        ],
+        "port_limits": null,
     });
     let mut create = settings.clone();
     create["name"] = json!("c");
@@ -456,6 +461,9 @@ async fn chains(contract: &Contract, client: &Client) {
             status,
         )
         .await;
+        let ingress = format!("{path}/ingress");
+        let template = "/api/v1/chains/{name}/ingress";
+        ask(Method::GET, template, &ingress, status).await;
         let change = contract.tell(
             client,
             Method::PATCH,
@@ -491,9 +499,11 @@ async fn chains(contract: &Contract, client: &Client) {
             ask(method, template, path, 200).await;
         }
     }
+    let mut settings = settings;
     for (path, status) in [(path, 200), ("/api/v1/chains/d", 201)] {
         let put = contract.tell(client, Method::PUT, one, path, settings.clone());
         put.await.expect(status);
+        settings["triggers"] = json!([]);
     }
     let workloads = "/api/v1/chain-workloads";
     ask(Method::GET, workloads, workloads, 200).await;

@@ -1,10 +1,12 @@
 //! Limits at functions' ports.
 
+use std::net::UdpSocket;
+
 use serde_json::{Value, json};
 
 use super::world::{CLIENT, World, answered};
 use super::{CODE, ECHO};
-use crate::support::Server;
+use crate::support::{Client, Server};
 
 #[tokio::test]
 async fn limits_belong_to_versions_and_who_exceeds_them_is_shown() {
@@ -85,6 +87,52 @@ async fn limits_belong_to_versions_and_who_exceeds_them_is_shown() {
         view["dropped"]["total_limit"].as_u64() >= Some(30),
         "{view}"
     );
+    chains_are_limited_too(&client, &socket).await;
+}
+
+/// A chain of the function's name is another one, with limits and counters of its own. What was dropped for one that is gone
+/// stays in the node's sum.
+async fn chains_are_limited_too(client: &Client, socket: &UdpSocket) {
+    let open = json!({"triggers": [], "port_limits": null});
+    client
+        .patch("/api/v1/functions/echo", &open)
+        .await
+        .expect(200);
+    let dropped = async || {
+        let node = client.get("/api/v1/ingress").await.expect(200).json();
+        let sum = |reasons: &Value| {
+            let all = reasons.as_object().expect("reasons").values();
+            all.filter_map(Value::as_u64).sum::<u64>()
+        };
+        (sum(&node["dropped"]), node)
+    };
+    let (before, _) = dropped().await;
+    assert!(before > 30, "{before} of the function, which has no port");
+    let chain = json!({
+        "name": "echo", "members": {"a": {"function": "echo"}}, "routes": {"r": ["a"]},
+        "triggers": [{"protocol": "udp", "port": 9000}],
+        "port_limits": {"per_source": {"per_second": 1, "burst": 5}},
+    });
+    client.post("/api/v1/chains", &chain).await.expect(201);
+    let answers = answered(socket, 50);
+    assert!(answers < 15, "{answers} of 50");
+    let view = client.get("/api/v1/chains/echo/ingress").await;
+    let view = view.expect(200).json();
+    assert_eq!(view["dropped"]["source_limit"], 50 - answers, "{view}");
+    assert_eq!(view["sources"][0]["source"], CLIENT);
+    let metrics = client.get("/metrics").await.expect(200).text();
+    let line = format!("hearth_ingress_starts_total{{chain=\"echo\"}} {answers}");
+    assert!(metrics.contains(&line), "{line} in {metrics}");
+    let (after, node) = dropped().await;
+    assert_eq!(after, before + 50 - answers as u64, "{node}");
+    let source = &node["sources"][0];
+    assert_eq!(
+        (&source["function"], &source["chain"]),
+        (&Value::Null, &json!("echo")),
+        "{node}"
+    );
+    client.delete("/api/v1/chains/echo").await.expect(204);
+    assert_eq!(dropped().await.0, after);
 }
 
 #[tokio::test]

@@ -6,8 +6,8 @@ use crate::chrome::{Badge, Chrome, Tone};
 use crate::graph::{Graph, Link, Member};
 use crate::pages::{
     ChainForm, ChainLive, ChainMemberRow, ChainPage, ChainRequestPage, ChainRequestRow,
-    ChainRequests, ChainRow, ChainSettingsPage, ChainVersionRow, ChainsPage, FieldErrors,
-    Percentile, RecentStats, WorkloadCard,
+    ChainRequests, ChainRow, ChainSettingsPage, ChainVersionRow, ChainsPage, FieldErrors, OwnPorts,
+    Percentile, PortLimitsForm, PortRow, RecentStats, WorkloadCard,
 };
 use crate::stage_bar::{StageBar, StageTimes};
 use crate::waterfall::{Stay, Waterfall};
@@ -95,6 +95,19 @@ fn page(chrome: Chrome) -> ChainPage {
             percentiles: vec![("p50", Percentile::default())],
         },
         routes: vec![("checkout".into(), vec!["cart".into(), "pay".into()])],
+        ports: OwnPorts {
+            name: "shop".into(),
+            is_chain: true,
+            rows: vec![PortRow {
+                port: "udp 9000".into(),
+                receives: "Datagrams".into(),
+                route: HOSTILE.into(),
+                by: "AF_XDP",
+                why: String::new(),
+                failed: HOSTILE.into(),
+            }],
+            ..OwnPorts::default()
+        },
         versions: [true, false]
             .map(|active| ChainVersionRow {
                 version: u32::from(active) + 1,
@@ -124,10 +137,16 @@ fn settings(name: &str) -> ChainSettingsPage {
             transport: "ring".into(),
             timeout_ms: HOSTILE.into(),
             public: true,
+            triggers: HOSTILE.into(),
+            port_limits: PortLimitsForm {
+                source_rate: HOSTILE.into(),
+                ..PortLimitsForm::default()
+            },
         },
         errors: FieldErrors::one("members.cart", HOSTILE.into()),
         problem: HOSTILE.into(),
         functions: vec!["cart-py".into()],
+        limits_reason: HOSTILE.into(),
     }
 }
 

@@ -4,9 +4,7 @@ use jiff::Timestamp;
 
 use super::samples::{HOSTILE, chrome, head};
 use super::{assert_harmless, html};
-use crate::pages::{
-    DestinationRow, FunctionPorts, Moment, NetworkPage, PortRow, ReachedRow, SourceRow,
-};
+use crate::pages::{DestinationRow, Moment, NetworkPage, OwnPorts, PortRow, ReachedRow, SourceRow};
 
 fn last() -> Moment {
     let at = Timestamp::UNIX_EPOCH;
@@ -16,7 +14,8 @@ fn last() -> Moment {
 pub(super) fn source() -> SourceRow {
     SourceRow {
         source: "2001:db8::/64".into(),
-        function: "hello".into(),
+        owner: "hello".into(),
+        is_chain: false,
         per_second: "2.5".into(),
         admitted: "12".into(),
         refused: "3".into(),
@@ -28,12 +27,14 @@ fn page() -> NetworkPage {
     NetworkPage {
         chrome: chrome(),
         head: head(),
-        ports: FunctionPorts {
-            function: "hello".into(),
+        ports: OwnPorts {
+            name: "hello".into(),
+            is_chain: false,
             can_admin: true,
             rows: vec![PortRow {
                 port: "udp 9000".into(),
                 receives: "Datagrams".into(),
+                route: String::new(),
                 by: "A socket of its own",
                 why: HOSTILE.into(),
                 failed: HOSTILE.into(),
@@ -113,9 +114,9 @@ fn ports_are_polled_where_there_are_some() {
     // The network itself, of which a source is one, goes into the form.
     assert!(shown.contains("/ingress?source=2001%3Adb8%3A%3A%2F64#add-listed"));
     let mut none = page();
-    none.ports = FunctionPorts {
-        function: "hello".into(),
-        ..FunctionPorts::default()
+    none.ports = OwnPorts {
+        name: "hello".into(),
+        ..OwnPorts::default()
     };
     let shown = html(&none);
     assert!(shown.contains("no port of its own") && !shown.contains("data-poll"));

@@ -156,3 +156,52 @@ fn a_refusal_says_what_would_be_right() {
     let long = refusal("/members/cart/function", json!("F".repeat(1000)));
     assert_eq!(long.value.chars().count(), SHOWN_CHARS + 1);
 }
+
+#[test]
+fn a_port_has_a_route_of_its_chain() {
+    let udp = |route: Value| json!({"protocol": "udp", "port": 9000, "route": route});
+    let tcp = |mode: &str, route: Value| json!({"protocol": "tcp", "port": 9001, "mode": mode, "route": route});
+    let with = |triggers: Value| {
+        let mut chain = json_boutique();
+        chain["triggers"] = triggers;
+        serde_json::from_value::<Spec>(chain).expect("the right types")
+    };
+    let good = json!([
+        udp(json!("visit")),
+        tcp("http", json!(null)),
+        tcp("raw", json!("visit"))
+    ]);
+    assert_eq!(with(good).check(), Ok(()));
+    for (triggers, field, rule) in [
+        (
+            json!([udp(json!("visit")), udp(json!("x"))]),
+            "triggers[1].route",
+            "must be a route of the chain: one of checkout, visit",
+        ),
+        (
+            json!([tcp("http", json!("x"))]),
+            "triggers[0].route",
+            "must be a route of the chain: one of checkout, visit",
+        ),
+        (
+            json!([udp(json!(null))]),
+            "triggers[0].route",
+            "must be given, because the chain has several routes: one of checkout, visit",
+        ),
+        (
+            json!([tcp("http", json!(null)), tcp("raw", json!(null))]),
+            "triggers[1].route",
+            "must be given, because the chain has several routes: one of checkout, visit",
+        ),
+    ] {
+        let found = with(triggers).check().expect_err("a refusal");
+        assert_eq!((found.field.as_str(), found.rule.as_str()), (field, rule));
+    }
+    // The same when routes change: with one route a port needs to name none, and cannot keep one that is gone.
+    let mut one = with(json!([udp(json!(null)), tcp("raw", json!(null))]));
+    one.routes.remove("checkout");
+    assert_eq!(one.check(), Ok(()));
+    let mut gone = with(json!([udp(json!("checkout"))]));
+    gone.routes.remove("checkout");
+    assert_eq!(gone.check().expect_err("gone").field, "triggers[0].route");
+}

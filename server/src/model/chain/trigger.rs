@@ -1,0 +1,175 @@
+//! Ports of a chain's own.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Spec;
+use crate::model::{Batch, Port, PortTrigger, StreamMode};
+
+/// A port that sends requests through a chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ChainTrigger)]
+#[serde(tag = "protocol", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Trigger {
+    /// TCP connections.
+    Tcp {
+        /// Its number; not used by a function, another chain or another program.
+        #[schema(minimum = 1, maximum = 65535)]
+        port: u16,
+        /// What is spoken on it.
+        #[serde(default)]
+        #[schema(required = false)]
+        mode: StreamMode,
+        /// The route of what comes to it. Null is the chain's only route; with several, HTTP finds it in the first segment of
+        /// the path, and `raw` needs one.
+        #[serde(default)]
+        #[schema(required = false)]
+        route: Option<String>,
+    },
+    /// UDP datagrams.
+    Udp {
+        /// Its number; not used by a function, another chain or another program.
+        #[schema(minimum = 1, maximum = 65535)]
+        port: u16,
+        /// How many datagrams are one event.
+        #[serde(default)]
+        #[schema(required = false)]
+        batch: Batch,
+        /// The route of what comes to it. Null is the chain's only route.
+        #[serde(default)]
+        #[schema(required = false)]
+        route: Option<String>,
+    },
+}
+
+impl Trigger {
+    /// A port with its route.
+    #[must_use]
+    pub fn new(trigger: PortTrigger, route: Option<String>) -> Self {
+        match trigger {
+            PortTrigger::Tcp { port, mode } => Self::Tcp { port, mode, route },
+            PortTrigger::Udp { port, batch } => Self::Udp { port, batch, route },
+        }
+    }
+
+    /// Without its route: what a function's port would be.
+    #[must_use]
+    pub fn plain(&self) -> PortTrigger {
+        match *self {
+            Self::Tcp { port, mode, .. } => PortTrigger::Tcp { port, mode },
+            Self::Udp { port, batch, .. } => PortTrigger::Udp { port, batch },
+        }
+    }
+
+    /// Its port.
+    #[must_use]
+    pub fn port(&self) -> Port {
+        self.plain().port()
+    }
+
+    /// The route that it names.
+    #[must_use]
+    pub fn route(&self) -> Option<&str> {
+        match self {
+            Self::Tcp { route, .. } | Self::Udp { route, .. } => route.as_deref(),
+        }
+    }
+
+    /// Whether what comes can say itself which route it is for.
+    pub(super) fn is_http(&self) -> bool {
+        matches!(
+            self,
+            Self::Tcp {
+                mode: StreamMode::Http,
+                ..
+            }
+        )
+    }
+}
+
+/// In one line, as the console's form has it: that of [`PortTrigger`] with `route checkout` at the end.
+impl fmt::Display for Trigger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.plain().fmt(f)?;
+        match self.route() {
+            Some(route) => write!(f, " route {route}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Spec {
+    /// Its ports without their routes, in the same order.
+    #[must_use]
+    pub fn ports(&self) -> Vec<PortTrigger> {
+        self.triggers.iter().map(Trigger::plain).collect()
+    }
+
+    /// What is to happen at one of its ports.
+    #[must_use]
+    pub fn trigger_at(&self, port: Port) -> Option<&Trigger> {
+        self.triggers.iter().find(|trigger| trigger.port() == port)
+    }
+
+    /// The route of all that comes to a port; none if each HTTP request says it by its path.
+    #[must_use]
+    pub fn route_of<'a>(&'a self, trigger: &'a Trigger) -> Option<&'a str> {
+        let only = match self.routes.len() {
+            1 => self.routes.keys().next().map(String::as_str),
+            _ => None,
+        };
+        trigger.route().or(only)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::check::tests::boutique;
+    use super::*;
+
+    fn trigger(value: Value) -> Trigger {
+        serde_json::from_value(value).expect("a port")
+    }
+
+    #[test]
+    fn a_port_is_one_line_and_has_all_its_fields() {
+        for (value, line) in [
+            (json!({"protocol": "tcp", "port": 9000}), "tcp 9000"),
+            (
+                json!({"protocol": "tcp", "port": 1, "mode": "raw", "route": "visit"}),
+                "tcp 1 raw route visit",
+            ),
+            (
+                json!({"protocol": "udp", "port": 2, "batch": {"max": 4}, "route": "visit"}),
+                "udp 2 batch 4 wait 0 route visit",
+            ),
+        ] {
+            let trigger = trigger(value);
+            assert_eq!(trigger.to_string(), line);
+            let again = Trigger::new(trigger.plain(), trigger.route().map(str::to_owned));
+            assert_eq!(again, trigger);
+            let shown = serde_json::to_value(&trigger).expect("JSON");
+            assert!(shown.get("route").is_some(), "{shown}");
+        }
+    }
+
+    #[test]
+    fn the_only_route_is_that_of_all_ports() {
+        let mut spec = boutique();
+        let (named, open) = (
+            trigger(json!({"protocol": "udp", "port": 1, "route": "visit"})),
+            trigger(json!({"protocol": "tcp", "port": 1})),
+        );
+        spec.triggers = vec![named.clone(), open.clone()];
+        assert_eq!(spec.route_of(&named), Some("visit"));
+        assert_eq!(spec.route_of(&open), None);
+        assert_eq!(spec.trigger_at(open.port()), Some(&open));
+        spec.routes.remove("checkout");
+        assert_eq!(spec.route_of(&open), Some("visit"));
+        assert_eq!(spec.ports(), [named.plain(), open.plain()]);
+    }
+}
