@@ -8,6 +8,7 @@
 //! - [`Floor`]: what to measure the programs beside
 //! - [`Flood`]: a generator of packets for measurements
 //! - [`Redirect`]: forwarding past the stack
+//! - [`gateway`]: the fast way of sandboxes' connections
 //! - [`Ingress`]: loads and attaches the ingress
 //! - `programs`: what loading and attaching have in common
 //! - `link`: attaching
@@ -27,6 +28,8 @@ mod floor;
 mod flood;
 
 mod redirect;
+
+pub mod gateway;
 
 mod ingress;
 

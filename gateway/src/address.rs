@@ -67,6 +67,16 @@ impl Addresses {
         [self.block, self.block6]
     }
 
+    /// The addresses with all bits of the slot zero.
+    pub(crate) fn slot_zero(&self) -> [IpAddr; 2] {
+        let four = self.first & !SLOT_BITS;
+        let six = self.first6 | u128::from(four);
+        [
+            Ipv4Addr::from_bits(four).into(),
+            Ipv6Addr::from_bits(six).into(),
+        ]
+    }
+
     /// The addresses of a slot; slot 0 is the gateway.
     pub(crate) fn of(&self, slot: u32) -> [IpAddr; 2] {
         let four = Ipv4Addr::from_bits(self.four(slot));

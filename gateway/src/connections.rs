@@ -39,6 +39,20 @@ pub(crate) struct Connection {
     tuple: Vec<u8>,
 }
 
+impl Connection {
+    /// One that is not tracked, which [`Connections::cut`] does not know.
+    pub(crate) fn tcp(source: (IpAddr, u16), to: (IpAddr, u16)) -> Self {
+        Self {
+            source: source.0,
+            source_port: source.1,
+            protocol: Protocol::Tcp,
+            address: to.0,
+            port: to.1,
+            tuple: Vec::new(),
+        }
+    }
+}
+
 /// The connections of one network namespace.
 pub(crate) struct Connections(Netlink);
 

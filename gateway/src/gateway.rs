@@ -1,10 +1,11 @@
 //! The gateway: the network namespace between the sandboxes and the host's own. The thread that opened it works in it.
 //!
 //! - [`changes`]: changes to live sandboxes. [`groups`]: those that share limits. [`removal`]: removal of ended ones. [`sysctl`]: settings of namespaces.
-//!   [`uplink`]: the way to the host.
+//!   [`uplink`]: the way to the host. [`past`]: the way past the rules.
 
 mod changes;
 mod groups;
+mod past;
 mod removal;
 mod sysctl;
 mod uplink;
@@ -25,6 +26,7 @@ use self::sysctl::{has_ipv6, set};
 pub(crate) use self::uplink::Uplink;
 use crate::address::{Addresses, INTERFACE, Slots, UPLINK};
 use crate::connections::{Connections, Sockets};
+use crate::fast::{Fast, Told};
 use crate::link::{End, Route};
 use crate::nft::Nftables;
 use crate::protocol::{GroupId, KernelPolicy, NetworkLimits, Prefix};
@@ -74,6 +76,8 @@ pub(crate) struct Gateway {
     connections: Connections,
     sandboxes: HashMap<Key, Sandbox>,
     groups: Groups,
+    /// The way past the rules, or why there is none.
+    fast: Result<Fast, String>,
 }
 
 /// What it takes to connect a sandbox, opened within it.
@@ -107,8 +111,8 @@ impl Inside {
 pub(crate) struct Opened {
     pub(crate) gateway: Gateway,
     pub(crate) remover: Remover,
-    /// Where the kernel reports what it refused.
-    pub(crate) refusals: OwnedFd,
+    /// Where the kernel reports what it refused, and where the gateway tells of connections that it does not report.
+    pub(crate) reports: [OwnedFd; 2],
 }
 
 impl Gateway {
@@ -127,6 +131,8 @@ impl Gateway {
         let host_has_ipv6 = has_ipv6();
         let uplink = Uplink::open(host_has_ipv6).map_err(failed("the network namespace"))?;
         let of_host = Connections::open().map_err(failed("conntrack"))?;
+        let (told, reports) = Told::pair().map_err(failed("a socket"))?;
+        let mut fast = Fast::open(settings, told);
         unshare_network().map_err(failed("a network namespace"))?;
         // Its interfaces get no link-local address: nobody would answer there.
         set("ipv6/conf/default/addr_gen_mode", "1").map_err(failed("sysctl"))?;
@@ -136,6 +142,12 @@ impl Gateway {
         ))?;
         for (name, value) in SYSCTLS {
             set(name, value).map_err(failed(name))?;
+        }
+        let route = Route::open().map_err(failed("rtnetlink"))?;
+        if let Ok(opened) = &mut fast
+            && let Err(error) = uplink.name_namespace(&route)
+        {
+            opened.fail(&format!("the host's namespace: {error}"));
         }
         let remover = Remover {
             route: Route::open().map_err(failed("rtnetlink"))?,
@@ -148,16 +160,20 @@ impl Gateway {
             has_ipv6: host_has_ipv6 && has_ipv6(),
             permitted: settings.permitted.clone(),
             uplink,
-            route: Route::open().map_err(failed("rtnetlink"))?,
+            route,
             nftables,
             connections: Connections::open().map_err(failed("conntrack"))?,
             sandboxes: HashMap::new(),
             groups: Groups::default(),
+            fast,
         };
         Ok(Opened {
             gateway,
             remover,
-            refusals: refusals::open(rules::GROUP).map_err(failed("NFLOG"))?,
+            reports: [
+                refusals::open(rules::GROUP).map_err(failed("NFLOG"))?,
+                reports,
+            ],
         })
     }
 
@@ -211,13 +227,16 @@ impl Gateway {
         );
         self.wire(slot, &namespace, &route)
             .map_err(failed("interface"))?;
+        if let Ok(fast) = &mut self.fast {
+            fast.attach(slot, policy, self.groups.limits(policy.group));
+        }
         Ok(INTERFACE + slot)
     }
 
     fn wire(&self, slot: u32, namespace: &OwnedFd, inside: &Route) -> io::Result<()> {
         let (name, index) = (format!("s{slot}"), INTERFACE + slot);
         let here = End { name: &name, index };
-        self.route.pair(&here, &INSIDE, namespace.as_fd())?;
+        self.route.pair(&here, &INSIDE, Some(namespace.as_fd()))?;
         self.route.up(index)?;
         inside.up(INSIDE.index)?;
         for address in self.present(self.addresses.of(slot)) {
@@ -235,6 +254,9 @@ impl Gateway {
         let removed = rules::remove(&self.nftables, slot, &self.addresses, group, change);
         if let Err(error) = removed {
             tracing::warn!(%error, "cannot remove the rules of a sandbox");
+        }
+        if let Ok(fast) = &mut self.fast {
+            fast.detach(slot, group, self.groups.limits(group));
         }
         let mark = self.addresses.mark(slot);
         Some(Remnant { key, slot, mark })

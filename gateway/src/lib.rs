@@ -12,6 +12,7 @@
 //! - [`process`]: `hearth gateway` as a process: from root to one capability.
 //! - [`serve`]: takes what the host process and the server have to say.
 //! - [`gateway`]: the namespace, and the work done in it.
+//! - [`fast`]: what passes without having to meet the rules.
 //! - [`rules`]: what passes. [`ranges`]: what never does.
 //! - [`connections`]: tracked connections. [`refusals`]: reports of refused packets.
 //! - [`nft`], [`link`]: the kernel's interfaces, over [`netlink`].
@@ -25,6 +26,8 @@ pub mod process;
 mod serve;
 
 mod gateway;
+
+mod fast;
 
 mod rules;
 

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 
 use rustix::net::AddressFamily;
 
@@ -14,6 +14,7 @@ const NEWLINK: u16 = 16;
 const DELLINK: u16 = 17;
 const NEWADDR: u16 = 20;
 const NEWROUTE: u16 = 24;
+const NEWNSID: u16 = 88;
 
 /// Attributes of links (`linux/if_link.h`), addresses and routes.
 const IFLA_ADDRESS: u16 = 1;
@@ -26,6 +27,8 @@ const VETH_INFO_PEER: u16 = 1;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 const IFA_FLAGS: u16 = 8;
+const NETNSA_NSID: u16 = 1;
+const NETNSA_FD: u16 = 3;
 const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
 const RTA_PREFSRC: u16 = 7;
@@ -70,14 +73,21 @@ impl Route {
         Ok(rustix::net::netdevice::name_to_index(&self.0, name)?)
     }
 
-    /// Creates a pair, with its second end in another network namespace.
-    pub(crate) fn pair(&self, here: &End<'_>, there: &End<'_>, ns: impl AsFd) -> io::Result<()> {
-        let peer = [
-            Raw(&link(there.index, NOARP)),
+    /// Creates a pair, with its second end in another network namespace, if one is named.
+    pub(crate) fn pair(
+        &self,
+        here: &End<'_>,
+        there: &End<'_>,
+        ns: Option<BorrowedFd<'_>>,
+    ) -> io::Result<()> {
+        let head = link(there.index, NOARP);
+        let ns = ns.map(|ns| ns.as_raw_fd().to_ne_bytes());
+        let mut peer = vec![
+            Raw(&head),
             Text(IFLA_IFNAME, there.name),
             Bytes(IFLA_ADDRESS, &HARDWARE),
-            Bytes(IFLA_NET_NS_FD, &ns.as_fd().as_raw_fd().to_ne_bytes()),
         ];
+        peer.extend(ns.as_ref().map(|ns| Bytes(IFLA_NET_NS_FD, ns)));
         let pair = [
             Text(IFLA_INFO_KIND, "veth"),
             Nest(IFLA_INFO_DATA, &[Nest(VETH_INFO_PEER, &peer)]),
@@ -90,6 +100,20 @@ impl Route {
         let head = link(here.index, NOARP);
         self.0
             .request(NEWLINK, CREATE | EXCLUSIVE, &head, &attributes)
+    }
+
+    /// Moves a link to another network namespace, where it has the same name.
+    pub(crate) fn send_to(&self, index: u32, ns: BorrowedFd<'_>) -> io::Result<()> {
+        let ns = ns.as_raw_fd().to_ne_bytes();
+        let to = [Bytes(IFLA_NET_NS_FD, &ns)];
+        self.0.request(NEWLINK, 0, &link(index, 0), &to)
+    }
+
+    /// Gives another network namespace an id in this one.
+    pub(crate) fn name_namespace(&self, ns: BorrowedFd<'_>, id: u32) -> io::Result<()> {
+        let (ns, id) = (ns.as_raw_fd().to_ne_bytes(), id.to_ne_bytes());
+        let named = [Bytes(NETNSA_NSID, &id), Bytes(NETNSA_FD, &ns)];
+        self.0.request(NEWNSID, 0, &[0; 4], &named)
     }
 
     /// Brings a link up.

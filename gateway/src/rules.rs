@@ -23,6 +23,7 @@ mod sandbox;
 
 use std::io;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 pub(crate) use self::group::GroupChange;
 pub(crate) use self::policy::{Entry, allow, entries};
@@ -56,6 +57,9 @@ const FORBIDDEN: u32 = 2;
 const LIMIT: u32 = 3;
 const DRY_RUN: u32 = 4;
 const BEGUN: u32 = 5;
+/// Mark that a packet comes with whose group may not begin another connection, by the count of the fast way, which includes its
+/// own (`ebpf/bpf/gateway.h`, where [`BEGUN`] is, too).
+const EXHAUSTED: u32 = 0x4866_0000;
 
 /// States of connections, and the status of one whose destination was translated (`nf_conntrack_common.h`).
 const INVALID: u32 = 1;
@@ -199,12 +203,14 @@ pub(crate) fn set_up(
     nftables.commit(batch)
 }
 
-/// Installs the rules for `interface` in the host's own namespace. They disappear with `nftables`.
+/// Installs the rules for `interface` in the host's own namespace. They disappear with `nftables`. TCP connections get one of
+/// these ports there, if any are named.
 pub(crate) fn join(
     nftables: &Nftables,
     interface: u32,
     table: &str,
     addresses: &Addresses,
+    ports: Option<&RangeInclusive<u16>>,
 ) -> io::Result<()> {
     let (ours, mut batch) = (interface.to_ne_bytes(), Batch::new(table));
     batch.add_table(true);
@@ -249,12 +255,19 @@ pub(crate) fn join(
             IpAddr::V4(_) => (IPV4, Load::SOURCE4),
             IpAddr::V6(_) => (IPV6, Load::SOURCE6),
         };
-        batch.add_rule("postrouting", |rule| {
-            rule.is(Load::FAMILY, family)
-                .is_masked(source, &block.mask(), &octets(block.address()))
-                .is_not(Load::OUT_INTERFACE, &ours)
-                .masquerade();
-        });
+        for ports in ports.map(Some).into_iter().chain([None]) {
+            batch.add_rule("postrouting", |rule| {
+                rule.is(Load::FAMILY, family)
+                    .is_masked(source, &block.mask(), &octets(block.address()))
+                    .is_not(Load::OUT_INTERFACE, &ours);
+                match ports {
+                    Some(ports) => rule
+                        .is(Load::PROTOCOL, &[Protocol::Tcp.number()])
+                        .masquerade_as(ports),
+                    None => rule.masquerade(),
+                };
+            });
+        }
     }
     nftables.commit(batch)
 }

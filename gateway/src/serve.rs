@@ -8,9 +8,10 @@ use std::sync::{Arc, mpsc};
 use hearth_host::peer::{Peer, PeerError, Received};
 use hearth_host::protocol::{FromGateway, Key, Sequence, ToGateway};
 use hearth_host::{Capability, SandboxError};
-use rustix::event::EventfdFlags;
 use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec};
 
+use crate::fast::Fast;
 use crate::gateway::{Gateway, Inside, Opened, Remnant};
 use crate::protocol::{KernelPolicy, Reply, Request};
 
@@ -20,6 +21,7 @@ const AT_ONCE: usize = 16;
 const HOST: u64 = 0;
 const SERVER: u64 = 1;
 const BELL: u64 = 2;
+const FAST: u64 = 3;
 
 /// Why the gateway has stopped without having been asked to.
 #[derive(Debug, thiserror::Error)]
@@ -57,18 +59,32 @@ pub(crate) fn serve(
     let host = Peer::new(host, &epoll, HOST)?;
     let mut server = Peer::new(server, &epoll, SERVER)?;
     let (mut remover, mut removed) = mpsc::channel();
-    let (capability, gateway, refusals) = match opened {
+    let (capability, fast_missing, gateway, reports) = match opened {
         Ok(opened) => {
             (remover, removed) = opened.remover.start(bell.clone())?;
+            for socket in opened.gateway.watched() {
+                epoll::add(&epoll, socket, EventData::new_u64(FAST), EventFlags::IN)
+                    .map_err(io::Error::from)?;
+            }
             let capability = Capability::available("network_outbound", None);
-            (capability, Some(opened.gateway), Some(opened.refusals))
+            let missing = opened.gateway.fast_missing();
+            (
+                capability,
+                missing,
+                Some(opened.gateway),
+                opened.reports.into(),
+            )
         }
         Err(reason) => {
+            let missing = Fast::missing(&reason);
             let capability = Capability::unavailable("network_outbound", reason);
-            (capability, None, None)
+            (capability, Some(missing), None, Vec::new())
         }
     };
-    server.send(Reply::Up(capability), refusals.into_iter().collect());
+    server.send(Reply::Up(capability), reports);
+    if let Some(missing) = fast_missing {
+        server.send(Reply::Fast(missing), Vec::new());
+    }
     let serving = Serving {
         host,
         server,
@@ -81,12 +97,21 @@ pub(crate) fn serve(
 
 impl Serving {
     fn run(mut self, epoll: &OwnedFd, bell: &OwnedFd) -> Result<(), ServeError> {
-        let mut events = Vec::with_capacity(3);
+        let mut events = Vec::with_capacity(4);
         loop {
+            if let Some(fast) = self.gateway.as_mut().and_then(Gateway::work) {
+                self.server.send(Reply::Fast(fast), Vec::new());
+            }
             self.host.rewatch(epoll)?;
             self.server.rewatch(epoll)?;
             events.clear();
-            match epoll::wait(epoll, rustix::buffer::spare_capacity(&mut events), None) {
+            let due = self.gateway.as_ref().and_then(Gateway::due);
+            let due = due.and_then(|due| Timespec::try_from(due).ok());
+            match epoll::wait(
+                epoll,
+                rustix::buffer::spare_capacity(&mut events),
+                due.as_ref(),
+            ) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(errno) => return Err(io::Error::from(errno).into()),
             }
@@ -98,6 +123,11 @@ impl Serving {
                         }
                     }
                     SERVER => self.hear_server(epoll).map_err(ServeError::Server)?,
+                    FAST => {
+                        if let Some(gateway) = &mut self.gateway {
+                            gateway.wake();
+                        }
+                    }
                     _ => {
                         let mut count = [0; 8];
                         // Nothing to read means that it was read already.

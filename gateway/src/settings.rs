@@ -16,6 +16,8 @@ pub struct Settings {
     pub block6: Prefix,
     /// Private, local or reserved addresses that a policy may allow all the same.
     pub permitted: Vec<Prefix>,
+    /// Whether connections may go past the rules where these would let them through.
+    pub fast: bool,
     /// What to log, in `tracing` syntax.
     pub log: String,
 }
@@ -27,6 +29,7 @@ impl Default for Settings {
             block: prefix(Ipv4Addr::new(198, 19, 0, 0), 16),
             block6: prefix(Ipv6Addr::new(0xfd68, 0x6561, 0x7274, 0x68, 0, 0, 0, 0), 96),
             permitted: Vec::new(),
+            fast: true,
             log: "info".to_owned(),
         }
     }
@@ -41,5 +44,6 @@ fields_of!(Settings {
     block,
     block6,
     permitted,
+    fast,
     log,
 });

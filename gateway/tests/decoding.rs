@@ -37,7 +37,7 @@ fn request() -> impl Strategy<Value = Request> {
 }
 
 fn reply() -> impl Strategy<Value = Reply> {
-    let counters = any::<[u64; 6]>().prop_map(|numbers| {
+    let counters = any::<[u64; 7]>().prop_map(|numbers| {
         let [
             bytes_out,
             packets_out,
@@ -45,6 +45,7 @@ fn reply() -> impl Strategy<Value = Reply> {
             packets_in,
             connections,
             refused,
+            fast,
         ] = numbers;
         Counters {
             bytes_out,
@@ -53,10 +54,12 @@ fn reply() -> impl Strategy<Value = Reply> {
             packets_in,
             connections,
             refused,
+            fast,
         }
     });
     prop_oneof![
         "\\PC{0,200}".prop_map(|why| Reply::Up(Capability::unavailable("network_outbound", why))),
+        "\\PC{0,200}".prop_map(|why| Reply::Fast(Capability::unavailable("network_fast", why))),
         any::<u64>().prop_map(Reply::Done),
         (any::<u64>(), "\\PC{0,200}")
             .prop_map(|(sequence, why)| Reply::Refused(sequence, SandboxError::step("a", why))),

@@ -28,7 +28,7 @@ fn begin() -> Conversation {
         panic!("{up:?}");
     };
     assert!(capability.available, "{capability:?}");
-    assert_eq!(fds.len(), 1, "the reports");
+    assert_eq!(fds.len(), 2, "the reports");
     talk
 }
 

@@ -51,12 +51,16 @@ impl Namespace {
     /// What a program prints that runs in it.
     ///
     /// # Errors
-    /// If `ip` cannot be run.
+    /// If `ip` cannot be run; what the program says if it fails.
     pub fn look(&self, program: &str, arguments: &[&str]) -> io::Result<String> {
         let output = Command::new("ip")
             .args(["netns", "exec", &self.name, program])
             .args(arguments)
             .output()?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(io::Error::other(format!("{program} {arguments:?}: {said}")));
+        }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 

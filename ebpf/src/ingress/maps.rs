@@ -61,7 +61,7 @@ fn described(name: &'static str, map: &Map, used: Option<usize>) -> std::io::Res
     })
 }
 
-fn descriptor(map: &Map) -> std::io::Result<OwnedFd> {
+pub(crate) fn descriptor(map: &Map) -> std::io::Result<OwnedFd> {
     data(map)?.fd().as_fd().try_clone_to_owned()
 }
 

@@ -1,7 +1,7 @@
 //! Loads the ingress and attaches it, by link: all is gone with the process, however it ends.
 
 mod attach;
-mod maps;
+pub(crate) mod maps;
 
 use std::collections::BTreeMap;
 
@@ -146,7 +146,9 @@ impl Ingress {
 
 fn maps(capacity: Capacity) -> Result<Ebpf, LoadError> {
     let functions = capacity.functions.saturating_add(1);
+    // Nothing here depends on the kernel's types, which take 40 MB to read.
     EbpfLoader::new()
+        .btf(None)
         .map_max_entries("functions", functions)
         .map_max_entries("totals", functions)
         .map_max_entries("traffic", functions.saturating_mul(2))

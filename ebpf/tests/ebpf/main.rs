@@ -3,6 +3,7 @@
 mod corpus;
 mod datagrams;
 mod frames;
+mod gateway;
 mod lifecycle;
 mod limits;
 mod lists;

@@ -35,6 +35,9 @@ impl Gateway {
             ));
         }
         let change = self.groups.set(sandbox.group, key, policy.limits);
+        if let Ok(fast) = &mut self.fast {
+            fast.pause(sandbox.slot);
+        }
         let replaced = rules::replace(
             &self.nftables,
             sandbox.slot,
@@ -48,6 +51,11 @@ impl Gateway {
         }
         sandbox.limits = policy.limits;
         sandbox.resolved = resolved;
+        if let Ok(fast) = &mut self.fast {
+            fast.change(sandbox.group, self.groups.limits(sandbox.group));
+            fast.set_policy(sandbox.slot, policy);
+        }
+        let source = self.addresses.of(sandbox.slot);
         let mark = self.addresses.mark(sandbox.slot);
         for pause in [Duration::ZERO, IN_FLIGHT] {
             sleep(pause);
@@ -57,6 +65,11 @@ impl Gateway {
                     let _ = sandbox.sockets.end(&connection);
                     self.connections.cut(&connection).map_err(failed)?;
                 }
+            }
+            if let Ok(fast) = &mut self.fast {
+                fast.cut(sandbox.slot, &sandbox.sockets, source, |connection| {
+                    allows(policy, &self.permitted, connection)
+                });
             }
         }
         Ok(())
@@ -88,6 +101,9 @@ impl Gateway {
         rules::allow(&self.nftables, sandbox.slot, resolved, &known, &new)
             .map_err(|error| SandboxError::step("network", error))?;
         sandbox.resolved.extend(entries);
+        if let Ok(fast) = &mut self.fast {
+            fast.allow(sandbox.slot, resolved);
+        }
         Ok(())
     }
 
@@ -96,14 +112,19 @@ impl Gateway {
         let sandbox = self.sandboxes.get(&key).ok_or(SandboxError::Gone)?;
         let [out, inward, connections, refused] = rules::counted(&self.nftables, sandbox.slot)
             .map_err(|error| SandboxError::step("network", error))?;
-        Ok(Counters {
+        let mut counters = Counters {
             bytes_out: out.0,
             packets_out: out.1,
             bytes_in: inward.0,
             packets_in: inward.1,
             connections: connections.1,
             refused: refused.1,
-        })
+            fast: 0,
+        };
+        if let Ok(fast) = &self.fast {
+            fast.count(sandbox.slot, &mut counters);
+        }
+        Ok(counters)
     }
 }
 

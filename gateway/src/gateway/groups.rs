@@ -33,6 +33,12 @@ impl Groups {
         self.change(group, |members| members.retain(|member| member.0 != key))
     }
 
+    /// Those in force.
+    pub(super) fn limits(&self, group: GroupId) -> Option<NetworkLimits> {
+        let members = self.0.get(&group)?;
+        members.first().map(|member| member.1)
+    }
+
     fn change(
         &mut self,
         group: GroupId,

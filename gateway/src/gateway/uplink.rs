@@ -9,6 +9,7 @@ use hearth_host::SandboxError;
 use super::sysctl::Forwarding;
 use super::{Gateway, default};
 use crate::address::{Slots, UPLINK};
+use crate::fast::Fast;
 use crate::link::{End, Route};
 use crate::nft::Nftables;
 use crate::protocol::Prefix;
@@ -18,6 +19,8 @@ use crate::rules;
 /// Hearth may have one.
 const OUTWARD: &str = "up";
 const HOST_NAMES: u32 = 16;
+/// The id of the host's own namespace in the gateway.
+const HOST: u32 = 1;
 
 /// What was opened in the host's own network namespace, which is not entered any more.
 pub(crate) struct Uplink {
@@ -42,6 +45,11 @@ impl Uplink {
         })
     }
 
+    /// Gives the host's own namespace an id in the gateway, the namespace of this socket.
+    pub(super) fn name_namespace(&self, of_gateway: &Route) -> io::Result<()> {
+        of_gateway.name_namespace(self.namespace.as_fd(), HOST)
+    }
+
     /// The only directory in which something is opened later.
     pub(crate) fn directory(&self) -> Option<BorrowedFd<'_>> {
         self.forwarding.six.as_ref().map(|fd| fd.as_fd())
@@ -62,18 +70,24 @@ impl Gateway {
         let failed = |error: io::Error| SandboxError::step("network", error);
         let number = self.pair_with_host().map_err(failed)?;
         let name = host_name(number);
-        if let Err(error) = self.join_as(&name) {
-            // The next sandbox tries again.
-            let _ = self.route.remove(UPLINK);
-            let _ = rules::leave(&self.uplink.nftables, &name);
-            return Err(failed(error));
+        let index = match self.join_as(&name) {
+            Ok(index) => index,
+            Err(error) => {
+                // The next sandbox tries again.
+                let _ = self.route.remove(UPLINK);
+                let _ = rules::leave(&self.uplink.nftables, &name);
+                return Err(failed(error));
+            }
+        };
+        if let Ok(fast) = &mut self.fast {
+            fast.connect(index, number, HOST, &self.addresses);
         }
         self.uplink.is_up = true;
         Ok(())
     }
 
-    /// Does on the host what the interface of this name there needs.
-    fn join_as(&self, name: &str) -> io::Result<()> {
+    /// Does on the host what the interface of this name there needs, and returns its index.
+    fn join_as(&self, name: &str) -> io::Result<u32> {
         let Uplink {
             route,
             nftables,
@@ -81,12 +95,14 @@ impl Gateway {
             ..
         } = &self.uplink;
         let index = route.index_of(name)?;
-        rules::join(nftables, index, name, &self.addresses)?;
+        let ports = self.fast.as_ref().ok().map(Fast::stack);
+        rules::join(nftables, index, name, &self.addresses, ports.as_ref())?;
         route.up(index)?;
         for block in self.blocks() {
             route.route(index, block, None)?;
         }
-        forwarding.enable()
+        forwarding.enable()?;
+        Ok(index)
     }
 
     /// Creates the pair of interfaces to the host, takes the addresses for its number, and returns the number.
@@ -96,11 +112,7 @@ impl Gateway {
             index: UPLINK,
         };
         for number in 0..HOST_NAMES {
-            let there = End {
-                name: &host_name(number),
-                index: 0,
-            };
-            match self.route.pair(&here, &there, &self.uplink.namespace) {
+            match self.pair_as(&here, &host_name(number)) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 made => {
                     let joined = made.and_then(|()| self.take_share(number));
@@ -112,6 +124,26 @@ impl Gateway {
             }
         }
         Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// The end on the host gets its program here, because there nothing can be attached any more.
+    fn pair_as(&mut self, here: &End<'_>, name: &str) -> io::Result<()> {
+        let there = End { name, index: 0 };
+        let host = self.uplink.namespace.as_fd();
+        let Ok(fast) = &mut self.fast else {
+            return self.route.pair(here, &there, Some(host));
+        };
+        self.route.pair(here, &there, None)?;
+        let made = self.route.index_of(name).and_then(|index| {
+            if let Err(error) = fast.attach_host(index) {
+                fast.fail(&format!("the interface to the host: {error}"));
+            }
+            self.route.send_to(index, host)
+        });
+        if made.is_err() {
+            let _ = self.route.remove(UPLINK);
+        }
+        made
     }
 
     fn take_share(&mut self, number: u32) -> io::Result<()> {

@@ -3,6 +3,8 @@
 //!
 //! One file: a table of the kernel's expressions, one short method for each.
 
+use std::ops::RangeInclusive;
+
 use super::{Attribute, Bytes, Messages, Nest, Text, U32, U64};
 
 /// `NFT_REG32_00`, the first register of 4 bytes. A longer value goes on in the next ones.
@@ -33,6 +35,8 @@ impl Load {
     pub(crate) const IN_INTERFACE: Self = Self("meta", &[U32(2, 4)]);
     /// Index of the interface on which it leaves.
     pub(crate) const OUT_INTERFACE: Self = Self("meta", &[U32(2, 5)]);
+    /// The packet's mark.
+    pub(crate) const MARK: Self = Self("meta", &[U32(2, 3)]);
     /// Family, 1 byte.
     pub(crate) const FAMILY: Self = Self("meta", &[U32(2, 15)]);
     /// Transport protocol, 1 byte.
@@ -233,6 +237,22 @@ impl<'a> Expressions<'a> {
     /// Rewrites the source to the address of the outgoing interface.
     pub(crate) fn masquerade(&mut self) {
         self.add("masq", &[]);
+    }
+
+    /// The same with one of these ports.
+    pub(crate) fn masquerade_as(&mut self, ports: &RangeInclusive<u16>) {
+        // Of `linux/netfilter/nf_nat.h`.
+        const PORTS_SPECIFIED: u32 = 2;
+        self.constant(&ports.start().to_be_bytes(), 0)
+            .constant(&ports.end().to_be_bytes(), 1)
+            .add(
+                "masq",
+                &[
+                    U32(1, PORTS_SPECIFIED),
+                    U32(2, REGISTER),
+                    U32(3, REGISTER + 1),
+                ],
+            );
     }
 
     pub(crate) fn verdict(&mut self, verdict: Verdict) {

@@ -108,6 +108,9 @@ const OLD_CALLS: &[i64] = &[];
 
 /// The index of an interface, a socket that does not block, and whether it logs to a terminal.
 const IOCTLS: [u64; 3] = [libc::SIOCGIFINDEX, libc::FIONBIO, libc::TCGETS];
+/// Entries of the maps that it has, and attaching the programs that it has to interfaces (`linux/bpf.h`): it can neither load
+/// programs nor make maps.
+const BPFS: [u64; 6] = [1, 2, 3, 21, 24, 28];
 /// The seals of a policy, and how a directory was opened.
 const FCNTLS: [libc::c_int; 2] = [libc::F_GET_SEALS, libc::F_GETFL];
 /// Names of threads and of memory.
@@ -122,6 +125,7 @@ fn calls() -> Result<Calls, Failure> {
     let all = CALLS.iter().flat_map(|(_, calls)| calls.iter());
     let mut calls = Calls::new(all.chain(OLD_CALLS).copied())?;
     calls.one_of(libc::SYS_ioctl, 1, IOCTLS)?;
+    calls.one_of(libc::SYS_bpf, 0, BPFS)?;
     calls.one_of(libc::SYS_fcntl, 1, FCNTLS.map(|command| command as u64))?;
     calls.one_of(libc::SYS_prctl, 0, PRCTLS.map(|option| option as u64))?;
     Ok(calls)

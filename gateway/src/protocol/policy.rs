@@ -206,6 +206,8 @@ pub struct Counters {
     pub connections: u64,
     /// Packets refused.
     pub refused: u64,
+    /// Those of the connections that were begun past the rules.
+    pub fast: u64,
 }
 
 impl Fields for Prefix {
@@ -253,6 +255,7 @@ fields_of!(Counters {
     packets_in,
     connections,
     refused,
+    fast,
 });
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The limits of a group of sandboxes: chains that the chains of each of them jump to, with names that end in the group's
 //! number. What they count, they count for all.
 
-use super::{BURST_BYTES, LIMIT};
-use crate::nft::{Batch, Expressions, Verdict};
+use super::{BURST_BYTES, EXHAUSTED, LIMIT};
+use crate::nft::{Batch, Expressions, Load, Verdict};
 use crate::protocol::{GroupId, NetworkLimits};
 
 /// What becomes of a group when a sandbox joins or leaves it, or gets other limits.
@@ -89,13 +89,19 @@ fn add_rates(batch: &mut Batch<'_>, names: &GroupNames, limits: &NetworkLimits) 
     }
 }
 
+fn refused(rule: &mut Expressions<'_>) {
+    rule.constant(&LIMIT.to_ne_bytes(), 0)
+        .mark_packet()
+        .verdict(Verdict::goto("refuse"));
+}
+
+/// Refuses what the fast way has found to be too much.
+pub(super) fn refuse_exhausted(rule: &mut Expressions<'_>) {
+    refused(rule.is(Load::MARK, &EXHAUSTED.to_ne_bytes()));
+}
+
 fn add_limits(batch: &mut Batch<'_>, names: &GroupNames, limits: &NetworkLimits) {
     let chain = names.limits();
-    let refused = |rule: &mut Expressions<'_>| {
-        rule.constant(&LIMIT.to_ne_bytes(), 0)
-            .mark_packet()
-            .verdict(Verdict::goto("refuse"));
-    };
     if limits.new_per_second > 0 {
         let rate = limits.new_per_second;
         batch.add_rule(&chain, |rule| {

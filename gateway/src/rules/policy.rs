@@ -3,6 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 
+use super::group::refuse_exhausted;
 use super::sandbox::Names;
 use super::{AT_ONCE, DRY_RUN, GROUP, IPV4, IPV6, POLICY, REPORTED, REPORTS, TABLE};
 use crate::link::octets;
@@ -59,6 +60,8 @@ pub(super) fn add_policy(
             batch.add_rule(&chain, |rule| refused(rule.is_to(*prefix)));
         }
         if !policy.internet {
+            // The next rule changes the mark.
+            batch.add_rule(&chain, refuse_exhausted);
             batch.add_rule(&chain, |rule| {
                 rule.constant(&DRY_RUN.to_ne_bytes(), 0).mark_packet();
             });

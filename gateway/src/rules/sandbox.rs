@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::group::refuse_exhausted;
 use super::group::{self, GroupChange, GroupNames};
 use super::policy::add_policy;
 use super::{AT_ONCE, BEGUN, GROUP, REPORTED, REPORTED_BEGUN, REPORTS, RESOLVED_ENTRIES, TABLE};
@@ -170,6 +171,7 @@ fn add_limited(batch: &mut Batch<'_>, names: &Names, group: GroupId, mark: u32) 
     }
     batch.add_rule(&names.of("in"), |rule| rule.verdict(Verdict::Accept));
     let chain = names.of("limits");
+    batch.add_rule(&chain, refuse_exhausted);
     batch.add_rule(&chain, |rule| rule.verdict(Verdict::jump(group.limits())));
     // Not by events of connection tracking: once anybody listens to those, the kernel makes them for every connection of
     // every network namespace of the host.

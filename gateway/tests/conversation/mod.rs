@@ -77,9 +77,14 @@ impl Conversation {
         wire::send(&self.server, bytes, fds).expect("sent");
     }
 
-    /// What it says to the server; none when it has hung up.
+    /// What it says to the server, but for whether the fast way is open; none when it has hung up.
     pub fn reply(&self) -> Option<(Reply, Vec<OwnedFd>)> {
-        receive(&self.server)
+        loop {
+            match receive(&self.server) {
+                Some((Reply::Fast(_), _)) => {}
+                said => return said,
+            }
+        }
     }
 
     /// What it says to the host process.

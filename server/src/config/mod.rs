@@ -1,20 +1,17 @@
 //! Settings: one struct, each field with its meaning, default and environment variable.
 
 mod check;
+mod effective;
 mod network;
 mod values;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Parser;
-use hearth_host::CriuChoice;
-
-use crate::system::{HostMemory, cores};
 
 pub use check::InvalidSetting;
-pub use values::{NodeFork, Switch};
+pub use values::{Auto, NodeFork, Switch};
 
 /// Settings of the server. Every flag has an environment variable of the same meaning; the flag wins.
 #[derive(Debug, Clone, Parser)]
@@ -78,6 +75,16 @@ pub struct Config {
         value_delimiter = ','
     )]
     pub network_resolvers: Vec<String>,
+
+    /// Whether functions' TCP connections go past the rules of connection tracking where these would let them through. They
+    /// do not on a host with a firewall of its own.
+    #[arg(
+        long,
+        env = "HEARTH_NETWORK_FAST",
+        default_value = "auto",
+        value_name = "auto|off"
+    )]
+    pub network_fast: Auto,
 
     /// Address of functions' own ports: one of this host's, or 0.0.0.0 or :: for all. Default: that of HEARTH_LISTEN.
     #[arg(long, env = "HEARTH_TRIGGER_ADDRESS", value_name = "ADDRESS")]
@@ -243,58 +250,10 @@ pub struct Config {
     pub image_budget_mb: u64,
 }
 
-/// The budget if neither the setting nor the host gives one.
-const FALLBACK_BUDGET: u64 = 1 << 30;
 /// Longest busy poll: after a millisecond, sleeping costs less.
 const MAX_BUSY_POLL_US: i64 = 1000;
 /// Longest drain: the longest function timeout, plus time for the response.
 const MAX_DRAIN_S: i64 = 1000;
-
-impl Config {
-    /// The memory budget in bytes.
-    pub fn memory_budget(&self) -> u64 {
-        match self.memory_budget_mb {
-            Some(mib) => mib * 1024 * 1024,
-            None => match HostMemory::read().total {
-                0 => FALLBACK_BUDGET,
-                total => total / 2,
-            },
-        }
-    }
-
-    /// The busy poll to use on this host: on a single core, spinning would only delay the other side.
-    pub fn busy_poll(&self) -> Duration {
-        let several = cores() > 1;
-        if several {
-            Duration::from_micros(self.busy_poll_us.into())
-        } else {
-            Duration::ZERO
-        }
-    }
-
-    /// The user as which the server runs. Empty means none was named.
-    pub fn user(&self) -> Option<&str> {
-        self.user.as_deref().filter(|user| !user.is_empty())
-    }
-
-    /// Which CRIU dumps and restores templates: none where images have no room.
-    pub fn criu_choice(&self) -> CriuChoice {
-        match &self.criu {
-            _ if self.image_budget_mb == 0 => {
-                CriuChoice::Never("HEARTH_IMAGE_BUDGET_MB=0 leaves no room for images".into())
-            }
-            Some(path) => CriuChoice::Named(path.clone()),
-            None => CriuChoice::Detect,
-        }
-    }
-
-    /// The configured token. Empty means none: an unset variable in a compose file becomes an empty one.
-    pub fn admin_token(&self) -> Option<&str> {
-        self.admin_token
-            .as_deref()
-            .filter(|token| !token.is_empty())
-    }
-}
 
 #[cfg(test)]
 mod tests {

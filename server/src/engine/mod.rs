@@ -186,7 +186,7 @@ impl Engine {
     pub fn capabilities(&self) -> Map<String, Value> {
         let mut all = Map::new();
         for capability in self.inner.resources.host.capabilities() {
-            all.insert(capability.name.clone(), describe(capability));
+            all.insert(capability.name.clone(), describe(&capability));
         }
         for (name, reason) in self.inner.resources.ports.ingress().capabilities() {
             all.insert(

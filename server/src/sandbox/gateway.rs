@@ -5,28 +5,33 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use hearth_gateway::protocol::{Reply, Request};
-use hearth_host::SandboxError;
 use hearth_host::protocol::Sequence;
+use hearth_host::{Capability, SandboxError};
+use parking_lot::Mutex;
 
 use super::link::{Link, Listener, receive};
 
 /// See the module.
-pub(super) struct Gateway(Arc<Link<Request, Reply>>);
+pub(super) struct Gateway {
+    link: Arc<Link<Request, Reply>>,
+    /// Whether connections go past the rules, as it has said last.
+    fast: Mutex<Capability>,
+}
 
 /// The gateway as it describes itself.
 pub(super) struct Introduction {
     /// Whether sandboxes can have a network.
-    pub(super) outbound: hearth_host::Capability,
-    /// Where the kernel tells of packets and connections, if so.
-    pub(super) reports: Option<OwnedFd>,
+    pub(super) outbound: Capability,
+    /// Where the kernel tells of packets and connections, if so, and where the gateway does of those that the kernel does not.
+    pub(super) reports: Option<[OwnedFd; 2]>,
 }
 
 /// Reads the gateway's first message. Blocks briefly at most.
 pub(super) fn introduction(socket: &OwnedFd) -> io::Result<Introduction> {
     match receive(socket)? {
-        Some((Reply::Up(outbound), mut fds)) => Ok(Introduction {
+        Some((Reply::Up(outbound), fds)) => Ok(Introduction {
             outbound,
-            reports: fds.pop(),
+            reports: fds.try_into().ok(),
         }),
         Some(_) => Err(io::Error::other("the gateway says something else")),
         None => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -36,9 +41,20 @@ pub(super) fn introduction(socket: &OwnedFd) -> io::Result<Introduction> {
 impl Gateway {
     /// Takes the socket over, which has introduced itself. Needs a runtime.
     pub(super) fn start(socket: OwnedFd) -> io::Result<Arc<Self>> {
-        let gateway = Arc::new(Self(Link::start(socket)?));
-        gateway.0.listen(Arc::downgrade(&gateway));
+        let gateway = Arc::new(Self {
+            link: Link::start(socket)?,
+            fast: Mutex::new(Capability::unavailable(
+                "network_fast",
+                "the gateway has just started".to_owned(),
+            )),
+        });
+        gateway.link.listen(Arc::downgrade(&gateway));
         Ok(gateway)
+    }
+
+    /// Whether connections go past the rules.
+    pub(super) fn fast(&self) -> Capability {
+        self.fast.lock().clone()
     }
 
     /// Sends a request, and waits for its answer.
@@ -47,7 +63,7 @@ impl Gateway {
         request: impl FnOnce(Sequence) -> Request,
         fd: Option<OwnedFd>,
     ) -> Result<Reply, SandboxError> {
-        self.0.ask(request, fd.into_iter().collect()).await
+        self.link.ask(request, fd.into_iter().collect()).await
     }
 }
 
@@ -56,16 +72,17 @@ impl Listener for Gateway {
 
     fn take(self: &Arc<Self>, said: Reply, _: Vec<OwnedFd>) {
         match said {
-            Reply::Refused(sequence, error) => self.0.answer(sequence, Err(error)),
+            Reply::Refused(sequence, error) => self.link.answer(sequence, Err(error)),
             Reply::Done(sequence) | Reply::Counters(sequence, _) => {
-                self.0.answer(sequence, Ok(said));
+                self.link.answer(sequence, Ok(said));
             }
+            Reply::Fast(fast) => *self.fast.lock() = fast,
             // Said at the beginning only.
             Reply::Up(_) => {}
         }
     }
 
     fn lose(&self) {
-        self.0.lose();
+        self.link.lose();
     }
 }

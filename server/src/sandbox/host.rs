@@ -139,9 +139,11 @@ impl Host {
         &self.0.init
     }
 
-    /// What was probed.
-    pub fn capabilities(&self) -> &[Capability] {
-        &self.0.capabilities
+    /// What was probed, and what holds now.
+    pub fn capabilities(&self) -> Vec<Capability> {
+        let mut all = self.0.capabilities.clone();
+        all.push(self.0.client.gateway.fast().into());
+        all
     }
 
     /// One of them by name.

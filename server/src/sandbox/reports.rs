@@ -2,13 +2,15 @@
 //! bytes a function has chosen, and connections that are over. Parsed without trust and without allocation.
 
 mod connection;
+mod report;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use hearth_gateway::protocol::Protocol;
+use hearth_gateway::protocol::{Protocol, TOLD_BYTES, ToldConnection};
+use hearth_init::fields::Fields as _;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use tokio::io::Interest;
@@ -16,79 +18,33 @@ use tokio::io::Interest;
 use super::network::OutboundId;
 use crate::watched::Watched;
 
+pub use report::{Connection, Refusal, RefusalReason, Report};
+
 /// More than any datagram has that the gateway has set up: 128 bytes of a packet and some attributes, several at a time.
 const DATAGRAM: usize = 16 << 10;
 /// How long nobody waits at the socket after all was read. The kernel reports a connection while it sets it up, and waking
 /// the server each time doubles what that takes; a thousand connections fit the socket's buffer.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Why the kernel did not let a packet out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum RefusalReason {
-    /// The policy does not allow its destination.
-    Policy,
-    /// No policy allows its destination: a private, local or reserved address, another protocol than TCP and UDP.
-    Forbidden,
-    /// A limit of the sandbox.
-    Limit,
-    /// None: it was let through, because the policy is on trial.
-    DryRun,
-}
-
-/// One packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refusal {
-    /// Which sandbox sent it.
-    pub outbound: OutboundId,
-    /// Why.
-    pub reason: RefusalReason,
-    /// Its destination.
-    pub address: IpAddr,
-    /// Its protocol; none for others than TCP and UDP.
-    pub protocol: Option<Protocol>,
-    /// Its destination port; 0 if it has none.
-    pub port: u16,
-}
-
-/// One connection, or exchange of datagrams.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Connection {
-    /// Which sandbox began it.
-    pub outbound: OutboundId,
-    /// Its destination.
-    pub address: IpAddr,
-    /// Its protocol.
-    pub protocol: Protocol,
-    /// Its destination port.
-    pub port: u16,
-    /// Bytes from the sandbox and to it, headers included, when it is over; none when it begins.
-    pub bytes: Option<(u64, u64)>,
-}
-
-/// What the kernel tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Report {
-    /// A packet was refused.
-    Refused(Refusal),
-    /// A connection has begun, or is over.
-    Connection(Connection),
-}
-
 /// The reports of all sandboxes. Of refused packets the kernel tells some fifty a second of each sandbox, and counts all. What
 /// does not fit the socket's buffer in a flood is lost.
 pub struct Reports {
     socket: OwnedFd,
+    /// Where the gateway tells of connections that the kernel does not report; none when it is closed.
+    told: Option<OwnedFd>,
     received: Vec<Report>,
     /// Whether a pause has passed since the last report.
     has_paused: bool,
 }
 
 impl Reports {
-    /// Over a socket that the gateway has set up. Needs a runtime.
-    pub(super) fn new(socket: OwnedFd) -> io::Result<Self> {
+    /// Over sockets that the gateway has set up. Needs a runtime.
+    pub(super) fn new([socket, told]: [OwnedFd; 2]) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&socket, true)?;
+        rustix::io::ioctl_fionbio(&told, true)?;
         Ok(Self {
             socket,
+            told: Some(told),
             received: Vec::new(),
             has_paused: true,
         })
@@ -100,6 +56,7 @@ impl Reports {
             let step = match self.receive() {
                 Ok(0) => return None,
                 Ok(_) => Ok(()),
+                Err(Errno::AGAIN) if self.receive_told() => Ok(()),
                 Err(Errno::AGAIN) => self.wait().await,
                 // Some did not fit the socket's buffer; they were counted.
                 Err(Errno::NOBUFS | Errno::INTR) => Ok(()),
@@ -125,6 +82,36 @@ impl Reports {
         Ok(length)
     }
 
+    /// Takes a datagram of the gateway's. Whether there was one.
+    fn receive_told(&mut self) -> bool {
+        let Some(told) = &self.told else {
+            return false;
+        };
+        let mut bytes = [0; TOLD_BYTES];
+        let connections = match rustix::net::recv(told, &mut bytes[..], RecvFlags::empty()) {
+            Ok((length, _)) if length > 0 => Vec::from_bytes(&bytes[..length.min(TOLD_BYTES)]),
+            Err(Errno::AGAIN | Errno::INTR) => return false,
+            Ok(_) | Err(_) => {
+                self.told = None;
+                return false;
+            }
+        };
+        // One that cannot be read is none of this gateway's.
+        let connections = connections.unwrap_or_default().into_iter();
+        let reports = connections.map(|told: ToldConnection| {
+            Report::Connection(Connection {
+                outbound: OutboundId(told.interface),
+                address: told.address,
+                protocol: told.protocol,
+                port: told.port,
+                bytes: told.bytes,
+            })
+        });
+        self.received.extend(reports.rev());
+        self.has_paused = false;
+        true
+    }
+
     /// Until there may be more: a pause, and then the socket's word. It is watched only as long as that takes, because the
     /// kernel wakes who watches a socket with every report.
     async fn wait(&mut self) -> io::Result<()> {
@@ -133,10 +120,20 @@ impl Reports {
             self.has_paused = true;
             return Ok(());
         }
-        let watched = Watched::new(self.socket.try_clone()?, Interest::READABLE)?;
+        let watch = |socket: &OwnedFd| Watched::new(socket.try_clone()?, Interest::READABLE);
+        let watched = watch(&self.socket)?;
+        let told = self.told.as_ref().map(watch).transpose()?;
+        let is_told = async {
+            match &told {
+                Some(told) => told.readable().await.map(drop),
+                None => std::future::pending().await,
+            }
+        };
         // Readiness ends with the registration.
-        let _ = watched.readable().await?;
-        Ok(())
+        tokio::select! {
+            ready = watched.readable() => ready.map(drop),
+            ready = is_told => ready,
+        }
     }
 }
 

@@ -19,7 +19,7 @@ control = socket.socket(fileno=3)
 def say(*args): control.send(json.dumps(args, default=str).encode())
 ";
 /// Longer than anything here takes; a test that waits this long has failed.
-const TIMEOUT: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 /// Memory of an instance.
 const MEMORY: u64 = 64 << 20;
 
@@ -208,9 +208,15 @@ pub fn settings(dir: &Path) -> Settings {
     }
 }
 
+/// Variable that switches the fast way of connections off: `off`.
+const NETWORK_FAST: &str = "HEARTH_TEST_NETWORK_FAST";
+
 /// What a gateway is started with.
 pub fn gateway_settings(change: impl FnOnce(&mut hearth_gateway::Settings)) -> Vec<u8> {
-    let mut settings = hearth_gateway::Settings::default();
+    let mut settings = hearth_gateway::Settings {
+        fast: std::env::var_os(NETWORK_FAST).is_none_or(|value| value != "off"),
+        ..hearth_gateway::Settings::default()
+    };
     change(&mut settings);
     settings.to_bytes()
 }

@@ -117,9 +117,9 @@ async fn pid_1_can_be_killed_from_outside() {
 async fn the_host_says_what_it_can() {
     let harness = Harness::new("");
     let find = |name: &str| {
-        let mut all = harness.host.capabilities().iter();
+        let mut all = harness.host.capabilities().into_iter();
         match all.find(|capability| capability.name == name) {
-            Some(capability) => capability.clone(),
+            Some(capability) => capability,
             None => panic!("no {name}"),
         }
     };

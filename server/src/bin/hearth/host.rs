@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use hearth::config::{Config, InvalidSetting};
+use hearth::config::{Auto, Config, InvalidSetting};
 use hearth::limits::Limits;
 use hearth::sandbox::{self, Prefix};
 use hearth_host::process::{self, DataDir, HandoverError, Orders, ServerStart, ServerUser};
@@ -59,6 +59,7 @@ pub(crate) fn prepare(
         .collect();
     let gateway = hearth_gateway::Settings {
         permitted,
+        fast: config.network_fast == Auto::Auto,
         log: config.log.clone(),
         ..Default::default()
     };

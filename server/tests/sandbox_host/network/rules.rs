@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use hearth::sandbox::{KernelPolicy, Prefix, Prefixed, Protocol, Resolved};
+use hearth::sandbox::{Counters, KernelPolicy, Prefix, Prefixed, Protocol, Resolved};
 
-use super::world::{OTHER_TCP, PRIVATE, PUBLIC, TCP, World, harness, with_policy};
+use super::world::{OTHER_TCP, PRIVATE, PROGRAM, PUBLIC, TCP, World, harness, with_policy};
+use crate::harness::{Harness, gateway_settings};
 
 /// Ports at which servers of both protocols are.
 const PORT: u16 = TCP;
@@ -138,7 +139,21 @@ fn cases(family: &Family, protocol: Protocol) -> Vec<Case> {
 #[tokio::test]
 async fn each_rule_allows_what_it_says() {
     let _world = World::enter();
-    let harness = harness();
+    check_all(harness()).await;
+}
+
+/// The same where no connection goes past the rules.
+#[tokio::test]
+async fn each_rule_allows_what_it_says_by_itself() {
+    let _world = World::enter();
+    let harness = Harness::with_settings(PROGRAM, |settings| {
+        settings.gateway = gateway_settings(|gateway| gateway.fast = false);
+    });
+    let counted = check_all(harness).await;
+    assert_eq!(counted.fast, 0);
+}
+
+async fn check_all(harness: Harness) -> Counters {
     let sandbox = with_policy(&harness, KernelPolicy::default()).await;
     let outbound = sandbox.live.outbound.as_ref().expect("a way out");
     for family in &FAMILIES {
@@ -174,5 +189,7 @@ async fn each_rule_allows_what_it_says() {
             }
         }
     }
+    let counted = outbound.counters().await.expect("counters");
     harness.end(sandbox).await;
+    counted
 }
