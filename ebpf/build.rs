@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// `probe` is for tests; the crate embeds the others.
-const PROGRAMS: [&str; 5] = ["flood", "ingress", "nothing", "probe", "redirect"];
+const PROGRAMS: [&str; 6] = ["flood", "ingress", "nothing", "probe", "redirect", "sproxy"];
 
 fn main() {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));

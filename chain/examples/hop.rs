@@ -1,9 +1,12 @@
-//! One hop of a chain: a descriptor from one process to another, beside the least C program that does the same.
+//! One hop of a chain: a descriptor from one process to another, beside the least C program that does the same. As root.
 //!
 //! `cargo run --release -p hearth-chain --example hop [-- SAMPLES]`
 //!
 //! A hop is half of a round trip between two processes. All ways are measured in turns, each turn with processes of its own, because a
 //! machine's speed drifts. Asleep, each side sleeps before each descriptor; spinning, neither does.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
 
 use std::error::Error;
 use std::io::Write;
@@ -11,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use common::switch::Switch;
 use hearth_chain::board::Shape;
 use hearth_chain::shape::MIN_BLOCK_BYTES;
 use hearth_chain::{
@@ -53,6 +57,7 @@ enum Carrier {
     Poll,
     /// `ring` asleep, each side also checking the block and its payload.
     RingWithPool,
+    SkMsg,
 }
 
 fn main() -> Outcome<()> {
@@ -70,6 +75,7 @@ fn main() -> Outcome<()> {
         floor,
     };
     let (asleep, spinning) = ("C, futexes", "C, spinning");
+    let redirected = "C, redirected in the kernel";
     let mut ways = [
         way(asleep, 1, Carrier::Floor("sleep"), None),
         way(
@@ -92,6 +98,8 @@ fn main() -> Outcome<()> {
             Carrier::Ring(BUSY_POLL),
             Some(spinning),
         ),
+        way(redirected, 1, Carrier::Floor("redirect"), None),
+        way("sk_msg", 1, Carrier::SkMsg, Some(redirected)),
     ];
     while ways.iter().any(|way| way.samples.len() < samples) {
         for way in &mut ways {
@@ -129,6 +137,7 @@ fn turn(way: &mut Way, floor: &Path) -> Outcome<()> {
             let ring = |edges| Ring::new(edges, busy_poll);
             round_trips(ring, None, samples, way.batch)?
         }
+        Carrier::SkMsg => by_sk_msg(samples)?,
         Carrier::Poll => round_trips(|edges| Poll { edges }, None, samples, way.batch)?,
         Carrier::RingWithPool => {
             let shape = hearth_chain::shape::Shape::new(16, MIN_BLOCK_BYTES)?;
@@ -141,6 +150,25 @@ fn turn(way: &mut Way, floor: &Path) -> Outcome<()> {
     let counted = found.into_iter().skip(WARM_UP);
     way.samples.extend(counted.map(|nanos| nanos as f64 / hops));
     Ok(())
+}
+
+/// The same by sockets that the kernel's program sees to. Both sides sleep before each descriptor.
+fn by_sk_msg(samples: usize) -> Outcome<Vec<u64>> {
+    let switch = Switch::new().ok_or("sk_msg needs root, and a kernel with it")?;
+    let (mut here, mut there) = (switch.seat(1), switch.seat(2));
+    for (from, to) in [(1, 2), (2, 1)] {
+        switch.allow(from, to);
+    }
+    switch.connect(&mut here, 0, &mut there, 0);
+    switch.connect(&mut there, 0, &mut here, 0);
+    let sent = first(None)?;
+    // From then on it is in the hand of who has received it.
+    switch.give(sent.block, here.id);
+    let (server, ended) = (here.server, here.id);
+    measure((here.way, there.way), None, (sent, samples, 1), || {
+        server.end();
+        switch.unseat(ended);
+    })
 }
 
 /// The nanoseconds of each sample of `batch` round trips between this process and a child of its own.
@@ -162,20 +190,30 @@ fn round_trips<T: Transport>(
         edges.outbox.open(own, 0, Instance(to), &peer, 0, None)?;
         Ok(edges)
     };
-    let mut ours = make(edges(&here, 1, &there, 2)?);
-    let mut theirs = make(edges(&there, 2, &here, 1)?);
+    let ours = make(edges(&here, 1, &there, 2)?);
+    let theirs = make(edges(&there, 2, &here, 1)?);
+    let begin = (first(pool)?, samples, batch);
+    measure((ours, theirs), view.as_ref(), begin, || here.end())
+}
+
+/// Measures between this process and a child: `end` tells the child that this side has ended.
+fn measure<T: Transport>(
+    (mut ours, mut theirs): (T, T),
+    view: Option<&PoolView>,
+    (mut sent, samples, batch): (Descriptor, usize, usize),
+    end: impl FnOnce(),
+) -> Outcome<Vec<u64>> {
     let deadline = Instant::now() + DEADLINE;
     // SAFETY: this process has one thread, and the child leaves by `_exit`.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        let ended = echo(&mut theirs, view.as_ref(), deadline);
+        let ended = echo(&mut theirs, view, deadline);
         // SAFETY: ends the child without running what belongs to its parent.
         unsafe { libc::_exit(i32::from(ended.is_err())) };
     }
     if child < 0 {
         return Err(std::io::Error::last_os_error().into());
     }
-    let mut sent = first(pool)?;
     let mut found = Vec::with_capacity(samples + WARM_UP);
     let mut measure = || -> Outcome<()> {
         for _ in 0..samples + WARM_UP {
@@ -183,7 +221,7 @@ fn round_trips<T: Transport>(
             for _ in 0..batch {
                 ours.send(&sent)?;
                 let arrival = ours.recv(deadline)?;
-                if let Some(view) = &view {
+                if let Some(view) = view {
                     view.check(&arrival.descriptor, arrival.from)?;
                 }
                 sent.hop = arrival.descriptor.hop;
@@ -193,7 +231,7 @@ fn round_trips<T: Transport>(
         Ok(())
     };
     let measured = measure();
-    here.end();
+    end();
     let mut status = 0;
     // SAFETY: writes the status to a local. The child ends with its peer, or at the deadline.
     unsafe { libc::waitpid(child, &raw mut status, 0) };

@@ -2,7 +2,7 @@
 //!
 //! A payload lies in a block of a [`Pool`], which all processes of one chain map. What travels is a [`Descriptor`] of 16
 //! bytes, by a [`Transport`], from one instance to the next that the [`routes`] name. The gateway, in the server, begins and ends
-//! each request; between two members it has no part. The server does not use this crate yet.
+//! each request; between two members it has no part.
 //!
 //! **Trust ends at the chain.** A member may break the requests of its own chain, and must never crash, hang or deceive the
 //! gateway. So what decides where an access goes, who gets a block or who sent something is nowhere that a member can
@@ -11,7 +11,7 @@
 //! check ([`board`]). Whatever it writes there, its peers get descriptors or a typed error, and lose that edge at most.
 //!
 //! Read in this order: [`descriptor`], [`pool`] with [`accounts`] and [`free_list`], [`board`] with [`ring`], [`sleeper`] and [`latest`],
-//! [`transport`], [`routes`]. The cores [`accounts`], [`free_list`], [`ring`], [`sleeper`], [`latest`] and [`routes::pins`] touch neither
+//! [`transport`], [`sk_msg`], [`routes`]. The cores [`accounts`], [`free_list`], [`ring`], [`sleeper`], [`latest`] and [`routes::pins`] touch neither
 //! mappings nor the system, and loom models them.
 //!
 //! Integers in shared memory are native: it is shared by processes of one machine.
@@ -56,6 +56,8 @@ pub mod pool;
 #[cfg(not(loom))]
 pub mod shape;
 #[cfg(not(loom))]
+pub mod sk_msg;
+#[cfg(not(loom))]
 mod slots;
 #[cfg(not(loom))]
 pub mod trace;
@@ -75,6 +77,7 @@ pub use {
     notes::Note,
     outbox::Outbox,
     pool::{Block, Pool, PoolFiles},
+    sk_msg::{Lines, SkMsg},
     trace::Stay,
     transport::{Edges, Poll, Ring, Transport, Waker},
     view::{Payload, PoolView},

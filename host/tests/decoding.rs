@@ -76,6 +76,8 @@ fn request() -> impl Strategy<Value = Request> {
         }),
         (any::<(u64, u64)>(), purpose())
             .prop_map(|((sequence, key), purpose)| Request::Socket(sequence, key, purpose)),
+        any::<(u64, u32)>().prop_map(|(sequence, chain)| Request::Connect(sequence, chain)),
+        any::<u32>().prop_map(Request::EndChain),
     ]
 }
 
@@ -131,6 +133,7 @@ fn reply() -> impl Strategy<Value = Reply> {
             }
         ),
         any::<u64>().prop_map(Reply::Socket),
+        any::<u64>().prop_map(Reply::Connection),
         any::<u64>().prop_map(Reply::Destroyed),
         (name(), any::<(bool, bool)>()).prop_map(|(runtime, (kept, ready))| Reply::Prewarmed {
             runtime,

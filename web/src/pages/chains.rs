@@ -81,6 +81,38 @@ pub struct ChainMemberRow {
     pub max: String,
 }
 
+/// An instance of a member, by the kernel's count.
+#[derive(Debug, Clone)]
+pub struct ChainInstanceRow {
+    /// Its member, and its number.
+    pub name: String,
+    /// Requests and calls that it got.
+    pub received: String,
+    /// Those a second.
+    pub rate: String,
+    /// Those that it has in hand, or that wait for it.
+    pub in_hand: String,
+    /// How long it had them, on average.
+    pub response: String,
+    /// Descriptors that it sent and must not.
+    pub refused: String,
+}
+
+/// What an instance sent to another and must not.
+#[derive(Debug, Clone)]
+pub struct ChainRefusalRow {
+    /// The sender.
+    pub from: String,
+    /// The target.
+    pub to: String,
+    /// Why.
+    pub reason: String,
+    /// How often.
+    pub count: String,
+    /// When it was last.
+    pub last: Moment,
+}
+
 /// What a chain's page shows as it changes.
 #[derive(Debug, Clone, Template)]
 #[template(path = "partials/chain_live.html")]
@@ -99,8 +131,10 @@ pub struct ChainLive {
     pub pool: Option<(u32, u32)>,
     /// Its members.
     pub members: Vec<ChainMemberRow>,
-    /// Edges on which something was refused: sender, receiver, how many.
-    pub refused: Vec<(String, String, u64)>,
+    /// Its instances, where the kernel counts what they do.
+    pub instances: Vec<ChainInstanceRow>,
+    /// What was refused, the latest first.
+    pub refused: Vec<ChainRefusalRow>,
     /// Whether its receivers spin, which takes processor time when idle.
     pub spins: bool,
 }

@@ -34,8 +34,9 @@ pub use account::{AccountPage, SessionRow};
 pub use accounts::{AccountsPage, MadePassword, NewPerson, PersonPage, PersonRow, RoleChoice};
 pub use audit::{AuditPage, AuditRow};
 pub use chains::{
-    ChainForm, ChainLive, ChainMemberRow, ChainPage, ChainRequestPage, ChainRequestRow,
-    ChainRequests, ChainRow, ChainSettingsPage, ChainVersionRow, ChainsPage, WorkloadCard,
+    ChainForm, ChainInstanceRow, ChainLive, ChainMemberRow, ChainPage, ChainRefusalRow,
+    ChainRequestPage, ChainRequestRow, ChainRequests, ChainRow, ChainSettingsPage, ChainVersionRow,
+    ChainsPage, WorkloadCard,
 };
 pub use code::{
     CODE_FIELDS, CodePage, CodeReviewPage, CodeReviewPartial, FileEntry, FileKind, FileList,

@@ -2,9 +2,9 @@
 //! the request that it claims to be of; what fails is counted and changes nothing.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use hearth_chain::sk_msg::Heard;
 use hearth_chain::{Arrival, Block, Descriptor, Instance, Kind, Member, RecvError};
 use tokio_util::sync::CancellationToken;
 
@@ -36,6 +36,7 @@ impl Path {
             let tick = || tokio::time::sleep(SWEEP);
             while ending.run_until_cancelled(tick()).await.is_some() {
                 self.sweep(Instant::now());
+                self.end_dead_sockets();
             }
         });
     }
@@ -47,14 +48,7 @@ impl Path {
                 0 => vain.saturating_add(1),
                 _ => 0,
             };
-            let may_sleep = self.inbox.lock().announce();
-            let slept = match may_sleep {
-                Ok(true) => self.bells.rung(vain).await,
-                Ok(false) => Ok(()),
-                Err(error) => Err(std::io::Error::other(error)),
-            };
-            self.inbox.lock().retract();
-            slept?;
+            self.carry.sleep(&self.bells, vain).await?;
         }
     }
 
@@ -62,35 +56,36 @@ impl Path {
     pub(super) fn take_arrivals(self: &Arc<Self>) -> usize {
         let mut taken = 0;
         loop {
-            let received = self.inbox.lock().try_recv();
+            let received = self.carry.try_recv();
             match received {
                 Ok(None) => return taken,
-                Ok(Some(arrival)) => {
+                Ok(Some(Heard::Denied { from, denied })) => {
+                    taken += 1;
+                    self.deny(from, &denied);
+                }
+                Ok(Some(Heard::Arrival(arrival))) => {
                     taken += 1;
                     if self.take(arrival).is_none() {
                         self.count_refused(arrival.from);
                     }
                 }
-                // Its end is noticed by its process, and brings all else along.
-                Err(RecvError::Gone(_)) => {}
+                // Its end is noticed by its process, and brings all else along. But a connection can be closed before.
+                Err(RecvError::Gone(from)) => {
+                    if let Some(seat) = self.seat_of(from) {
+                        seat.fail("it closed its connection to the gateway");
+                    }
+                }
                 Err(RecvError::Broken { from, violation }) => {
                     self.count_refused(from);
-                    tracing::warn!(chain = self.spec.name, %violation, "an instance of a chain broke its ring, and is ended");
+                    tracing::warn!(chain = self.spec.name, %violation, "an instance of a chain broke its ring or connection, and is ended");
                     if let Some(seat) = self.seat_of(from) {
-                        seat.hung.cancel();
+                        seat.fail("it broke its ring or connection to the gateway");
                     }
                 }
                 Err(RecvError::Refused { from, .. }) => self.count_refused(from),
                 // Of a wait, which this is not.
                 Err(_) => return taken,
             }
-        }
-    }
-
-    fn count_refused(&self, from: Instance) {
-        let member = self.member_of(from);
-        if let Some(refused) = self.refused.get(usize::from(member.0)) {
-            refused.fetch_add(1, Ordering::Relaxed);
         }
     }
 

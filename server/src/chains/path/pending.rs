@@ -22,6 +22,13 @@ pub(super) enum Came {
         /// Bytes of the error's text.
         len: u32,
     },
+    /// A member sent it where it may not.
+    Broken {
+        /// Name of the member.
+        member: String,
+        /// What it did.
+        reason: String,
+    },
     /// The instance that had it in hand has ended.
     Ended {
         /// Name of the member.

@@ -227,6 +227,7 @@ impl Path {
                     _ => InvokeError::Member { member, error },
                 })
             }
+            Came::Broken { member, reason } => Err(InvokeError::Broken { member, reason }),
             Came::Ended { member, reason } => Err(InvokeError::Crashed { member, reason }),
         }
     }

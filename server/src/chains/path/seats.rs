@@ -2,7 +2,8 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
 use hearth_chain::join::Join;
 use hearth_chain::routes::Seat as Entry;
@@ -11,8 +12,10 @@ use hearth_chain::{Board, ChainError, Descriptor, Instance, Member, PeerBoard, S
 use tokio_util::sync::CancellationToken;
 
 use super::pending::Came;
-use super::{NUMBERS, Path};
+use super::{Connection, NUMBERS, Path};
+use crate::ingress::SproxyError;
 use crate::model::InvocationId;
+use crate::sandbox::SandboxError;
 
 /// Requests that an instance handles at a time.
 const CAPACITY: u32 = 1;
@@ -27,10 +30,31 @@ pub(in crate::chains) struct Seat {
     pub(in crate::chains) board: Board,
     /// Its board, as its peers see it.
     pub(in crate::chains) seen: PeerBoard,
-    /// Its bell.
-    bell: OwnedFd,
+    /// Its bell, where it has one.
+    bell: Option<OwnedFd>,
     /// Ends it.
     pub(in crate::chains) hung: CancellationToken,
+    /// Why, if not because a time limit passed.
+    fault: OnceLock<&'static str>,
+    /// What it sent and must not, by the kernel's word.
+    pub(super) denied: AtomicU64,
+}
+
+impl Seat {
+    /// Ends it, for this reason.
+    pub(super) fn fail(&self, fault: &'static str) {
+        // The first reason counts.
+        let _ = self.fault.set(fault);
+        self.hung.cancel();
+    }
+
+    /// Why it is ended, once it is.
+    pub(in crate::chains) fn fault(&self) -> &'static str {
+        self.fault
+            .get()
+            .copied()
+            .unwrap_or("the chain's time limit passed")
+    }
 }
 
 /// What an instance is given when it joins, in the order of the message's descriptors.
@@ -51,6 +75,15 @@ pub(in crate::chains) enum SeatError {
     /// The system.
     #[error(transparent)]
     Io(#[from] std::io::Error),
+    /// The kernel's maps.
+    #[error(transparent)]
+    Sproxy(#[from] SproxyError),
+    /// The host process.
+    #[error("no connection for it: {0}")]
+    Host(#[from] SandboxError),
+    /// A bug.
+    #[error("it has no connection")]
+    NoConnection,
 }
 
 /// The next number of a version.
@@ -79,12 +112,13 @@ impl Path {
         &self,
         numbers: &Numbers,
         member: Member,
+        connection: Option<Connection>,
     ) -> Result<(Arc<Seat>, Papers), SeatError> {
         let instance = numbers.take()?;
         let board = Board::create(self.shape)?;
         let seen = PeerBoard::attach(board.for_peer()?, self.shape)?;
         let files = self.pool.files()?;
-        let papers = |bell| -> Result<Papers, SeatError> {
+        let papers = |line| -> Result<Papers, SeatError> {
             Ok(Papers {
                 message: Join::Chain {
                     instance,
@@ -99,21 +133,21 @@ impl Path {
                     self.routes.for_members()?,
                     board.for_owner()?,
                     self.board.for_peer()?,
-                    bell,
+                    line,
                 ],
             })
         };
-        let bell = self.bells.add(instance.0)?;
-        let papers = papers(bell.try_clone()?)?;
-        let gateway = Instance::GATEWAY.0;
-        let number = instance.0;
-        self.inbox
-            .lock()
-            .open(&self.board, number, instance, &seen, gateway)?;
-        self.outbox
-            .lock()
-            .open(&self.board, number, instance, &seen, gateway, None)?;
-        self.member_of[usize::from(number)].store(member.0, Ordering::Relaxed);
+        let (board_here, who) = (&self.board, (instance, member));
+        let close = || {
+            self.carry.cut(instance);
+            self.carry.close(instance);
+        };
+        let opened = self
+            .carry
+            .open(board_here, who, &seen, &self.bells, connection);
+        let (line, bell) = opened.inspect_err(|_| close())?;
+        let papers = papers(line).inspect_err(|_| close())?;
+        self.member_of[usize::from(instance.0)].store(member.0, Ordering::Relaxed);
         let seat = Seat {
             instance,
             member,
@@ -121,6 +155,8 @@ impl Path {
             seen,
             bell,
             hung: CancellationToken::new(),
+            fault: OnceLock::new(),
+            denied: AtomicU64::new(0),
         };
         Ok((Arc::new(seat), papers))
     }
@@ -147,10 +183,15 @@ impl Path {
             .write()
             .retain(|other| other.instance != seat.instance);
         seat.board.end();
+        self.keep_past(seat);
+        self.carry.cut(seat.instance);
         self.take_arrivals();
-        self.inbox.lock().close(seat.instance.0);
-        self.outbox.lock().close(seat.instance.0);
-        self.bells.remove(seat.bell.as_fd());
+        self.carry.close(seat.instance);
+        if let Some(bell) = &seat.bell {
+            self.bells.remove(bell.as_fd());
+        }
+        self.take_from_ended(seat.instance);
+        self.carry.tell_end(seat.instance);
         let member = self.name(seat.member);
         for (_, entry) in self.pending.remove_if(|entry| {
             let noted = self.pool.noted(entry.block);
@@ -187,14 +228,14 @@ impl Path {
 
     /// Sends a descriptor to the instance of a member that has the least to do; false if none has room.
     pub(super) fn send_to(&self, member: Member, mut descriptor: Descriptor) -> bool {
-        let mut outbox = self.outbox.lock();
+        let mut sending = self.carry.sending();
         let mut candidates: Vec<Candidate> = self
             .seats
             .read()
             .iter()
             .filter(|seat| seat.member == member)
             .filter_map(|seat| {
-                let on_the_way = outbox.backlog(seat.instance)?;
+                let on_the_way = sending.backlog(seat.instance)?;
                 Some(Candidate {
                     instance: seat.instance,
                     capacity: CAPACITY,
@@ -205,7 +246,7 @@ impl Path {
         while let Some(chosen) = self.chooser.lock().choose(&candidates) {
             descriptor.target = chosen.instance;
             self.note(&descriptor);
-            match outbox.send(&descriptor) {
+            match sending.send(&descriptor) {
                 // What could not be woken looks at its ring all the same, if late.
                 Ok(()) | Err(SendError::Os { .. }) => return true,
                 Err(_) => candidates.retain(|other| other.instance != chosen.instance),
