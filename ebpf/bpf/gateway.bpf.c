@@ -119,10 +119,20 @@ int to_world(struct __sk_buff *skb)
 	return bpf_redirect_neigh(interface, &next, sizeof(next), 0);
 }
 
+/* The connection that a packet of the world belongs to. */
+static __always_inline struct back *find_back(const struct segment *s)
+{
+	struct back_key key = { .sport = s->sport, .dport = s->dport };
+	struct back *entry;
+
+	__builtin_memcpy(key.address, s->source, sizeof(key.address));
+	entry = bpf_map_lookup_elem(&back, &key);
+	return entry && same_address(entry->source, s->destination) ? entry : NULL;
+}
+
 /* An error about a packet that went the fast way. */
 static __always_inline int take_error(struct __sk_buff *skb, const struct network *network)
 {
-	struct back_key key = {};
 	struct back *entry;
 	struct segment s;
 	__u32 slot, own[4];
@@ -131,11 +141,8 @@ static __always_inline int take_error(struct __sk_buff *skb, const struct networ
 		return TCX_NEXT;
 	if (!read_error(skb, &s))
 		return TCX_NEXT;
-	__builtin_memcpy(key.address, s.source, sizeof(key.address));
-	key.sport = s.sport;
-	key.dport = s.dport;
-	entry = bpf_map_lookup_elem(&back, &key);
-	if (!entry || !same_address(entry->source, s.destination))
+	entry = find_back(&s);
+	if (!entry)
 		return TCX_NEXT;
 	slot = entry->slot;
 	if (!within_rate(entry->group, DIRECTION_TO_SANDBOX, s.bytes)) {
@@ -155,7 +162,6 @@ SEC("classifier")
 int from_world(struct __sk_buff *skb)
 {
 	struct network *network = open_network();
-	struct back_key key = {};
 	struct back *entry;
 	struct segment s;
 	__u32 slot, own[4];
@@ -170,11 +176,8 @@ int from_world(struct __sk_buff *skb)
 	port = bpf_ntohs(s.dport);
 	if (s.protocol != IPPROTO_TCP || port < LOWEST_PORT || (port >= network->stack[0] && port <= network->stack[1]))
 		return TCX_NEXT;
-	__builtin_memcpy(key.address, s.source, sizeof(key.address));
-	key.sport = s.sport;
-	key.dport = s.dport;
-	entry = bpf_map_lookup_elem(&back, &key);
-	if (!entry || !same_address(entry->source, s.destination))
+	entry = find_back(&s);
+	if (!entry)
 		return TCX_NEXT;
 	slot = entry->slot;
 	if (!within_rate(entry->group, DIRECTION_TO_SANDBOX, s.bytes)) {
@@ -269,6 +272,7 @@ int to_host(struct __sk_buff *skb)
 	flow.opened = network->epoch;
 	flow.seen = network->epoch;
 	if (!bpf_map_update_elem(&flows, &key, &flow, BPF_NOEXIST)) {
+		count_way(WAY_RULES);
 		__sync_fetch_and_add(&used->open, 1);
 		/* The rules have let it through, whatever is left. */
 		if (group->new_interval)

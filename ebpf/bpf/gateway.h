@@ -175,7 +175,7 @@ struct sums {
 };
 SIZE_IS(struct sums, 40);
 
-/* `ways`, per CPU, one entry: what became of TCP SYNs, and of packets on the fast way. */
+/* `ways`, per CPU, one entry: what became of packets that begin a connection, and of packets on the fast way. */
 enum way {
 	WAY_FAST = 0,		/* a connection was begun here */
 	WAY_POLICY = 1,		/* left to the rules: not plainly allowed */
@@ -185,13 +185,14 @@ enum way {
 	WAY_FULL = 5,		/* … or the maps have no room */
 	WAY_LOST = 6,		/* dropped: the route is gone */
 	WAY_RATE = 7,		/* dropped: over the limit of bytes */
-	WAYS_OF_PACKETS = 8,
+	WAY_RULES = 8,		/* a connection that the rules have begun was noted */
+	WAYS_OF_PACKETS = 9,
 };
 
 struct ways {
 	__u64 packets[WAYS_OF_PACKETS];
 };
-SIZE_IS(struct ways, 64);
+SIZE_IS(struct ways, 72);
 
 /*
  * Marks. Between the programs, with the slot in the last bits: no packet that another interface has sent bears it, because the

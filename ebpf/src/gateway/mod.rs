@@ -77,6 +77,8 @@ pub struct Gateway {
     ways: PerCpu<Ways>,
     /// Connections that began in this epoch or earlier were told.
     told: u32,
+    /// How many connections had begun when `flows` was last found empty; none if it was not.
+    empty_at: Option<u64>,
 }
 
 impl Gateway {
@@ -121,6 +123,7 @@ impl Gateway {
                 ..records::Network::default()
             },
             told: EPOCH - 1,
+            empty_at: None,
         })
     }
 

@@ -194,6 +194,8 @@ pub struct Ways {
     pub lost: u64,
     /// Dropped: over the group's limit of bytes.
     pub rate: u64,
+    /// Begun by the rules, and noted.
+    pub rules: u64,
 }
 
 macro_rules! plain {
@@ -221,7 +223,7 @@ plain! {
     BackKey = 20,
     Back = 48,
     Sums = 40,
-    Ways = 64,
+    Ways = 72,
 }
 
 impl Sum for Sums {
@@ -244,5 +246,6 @@ impl Sum for Ways {
         self.full += other.full;
         self.lost += other.lost;
         self.rate += other.rate;
+        self.rules += other.rules;
     }
 }

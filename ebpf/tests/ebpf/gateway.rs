@@ -256,6 +256,30 @@ fn other_family(to: &SocketAddr) -> (IpAddr, u8) {
 }
 
 #[test]
+fn what_begins_after_a_look_at_nothing_is_told() {
+    if !can_run() {
+        return;
+    }
+    let mut gateway = gateway(&internet());
+    let told = |gateway: &mut Gateway| {
+        let mut events = Vec::new();
+        gateway.tick(|event| events.push(event)).expect("a tick");
+        events
+    };
+    let [own, to, _] = FAMILIES[0];
+    for port in [1, 2] {
+        for _ in 0..4 {
+            assert_eq!(told(&mut gateway), []);
+        }
+        let syn = tcp(&own.replace("40000", &port.to_string()), to, SYN);
+        assert_eq!(verdict(&gateway, &syn), REDIRECT);
+        let begun: Vec<_> = (0..4).flat_map(|_| told(&mut gateway)).collect();
+        assert!(matches!(begun[..], [Event::Begun(_)]), "{begun:?}");
+        gateway.cut(|_| true, |_| ()).expect("cut");
+    }
+}
+
+#[test]
 fn limits_hold_and_what_ends_makes_room() {
     if !can_run() {
         return;
