@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hearth::sandbox::{KernelPolicy, NetworkLimits, Protocol};
 
-use super::world::{PUBLIC, STREAM, TCP, World, harness, to, with_policy};
+use super::world::{PUBLIC, STREAM, TCP, World, harness, streamed, to, with_policy};
 use crate::harness::{Harness, Running, fresh_pair};
 
 /// An address at which nobody answers at all.
@@ -105,20 +105,7 @@ async fn so_many_bytes_a_second() {
         ..NetworkLimits::default()
     };
     let sandbox = with_policy(&harness, limited(limits)).await;
-    let read = format!(
-        "
-begun = time.monotonic()
-s = connect('tcp', {:?}, {STREAM})
-got = 0
-while time.monotonic() - begun < 2: got += len(s.recv(1 << 16))
-say((got, time.monotonic() - begun))",
-        PUBLIC[0]
-    );
-    let came = sandbox.run(&read).await;
-    let (got, seconds) = (
-        came[0].as_f64().expect("bytes"),
-        came[1].as_f64().expect("seconds"),
-    );
+    let (got, seconds) = streamed(&sandbox).await;
     // What is saved up in a second, and some.
     let most = rate as f64 * (seconds + 1.0) + f64::from(1 << 20);
     assert!(got > 100_000.0 && got < most, "{got} bytes in {seconds} s");
@@ -128,8 +115,8 @@ say((got, time.monotonic() - begun))",
         .set_policy(&limited(NetworkLimits::default()))
         .await
         .expect("set");
-    let came = sandbox.run(&read).await;
-    assert!(came[0].as_f64().expect("bytes") > 2.0 * most, "{came}");
+    let (got, _) = streamed(&sandbox).await;
+    assert!(got > 2.0 * most, "{got} bytes");
     harness.end(sandbox).await;
 }
 

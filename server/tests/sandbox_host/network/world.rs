@@ -252,3 +252,19 @@ impl Running {
         answer.as_str().expect("text").to_owned()
     }
 }
+
+/// Bytes that a sandbox gets from [`STREAM`] in two seconds, and how many seconds that took.
+pub async fn streamed(sandbox: &Running) -> (f64, f64) {
+    let read = format!(
+        "
+begun = time.monotonic()
+s = connect('tcp', {:?}, {STREAM})
+got = 0
+while time.monotonic() - begun < 2: got += len(s.recv(1 << 16))
+say((got, time.monotonic() - begun))",
+        PUBLIC[0]
+    );
+    let came = sandbox.run(&read).await;
+    let number = |at: usize| came[at].as_f64().expect("a number");
+    (number(0), number(1))
+}
