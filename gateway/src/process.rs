@@ -13,6 +13,7 @@ use hearth_host::protocol::papers::read_sealed;
 use hearth_host::protocol::{Message as _, PapersError, ToGateway};
 use hearth_init::fields::Fields as _;
 use hearth_init::wire;
+use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 use rustix::thread::CapabilitySet;
 
@@ -21,6 +22,8 @@ use crate::serve;
 use crate::settings::Settings;
 use crate::sys::ignore_signals;
 
+/// The kernel's types.
+const TYPES: &str = "/sys/kernel/btf";
 /// A directory that every host has, to be covered.
 const ROOT: &str = "/run";
 
@@ -87,6 +90,10 @@ impl Process {
         let settings = read_sealed(settings)?;
         let settings = Settings::from_bytes(&settings).map_err(PapersError::from)?;
 
+        // Mounts of its own, without the kernel's types.
+        unshare_mounts()?;
+        hide_types()?;
+
         // A network namespace of its own, and sockets in that and in the host's.
         let opened = Gateway::open(&settings);
 
@@ -130,14 +137,30 @@ impl Process {
     }
 }
 
-/// Puts an empty directory in place of everything, in a mount namespace of its own.
-fn hide_files() -> Result<(), GatewayError> {
+fn unshare_mounts() -> Result<(), GatewayError> {
     sys::unshare_mounts().map_err(step("a mount namespace"))?;
     let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
-    rustix::mount::mount_change("/", private).map_err(step("making all mounts private"))?;
+    rustix::mount::mount_change("/", private).map_err(step("making all mounts private"))
+}
+
+/// Puts an empty directory in place of the kernel's types. What loads the programs would read them all, 40 MB in memory, to use
+/// none.
+fn hide_types() -> Result<(), GatewayError> {
+    match cover(TYPES) {
+        // This kernel has none.
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(()),
+        covered => covered.map_err(step("the kernel's types")),
+    }
+}
+
+fn cover(directory: &str) -> Result<(), Errno> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
-    rustix::mount::mount("tmpfs", ROOT, "tmpfs", flags, c"mode=0555,size=4k")
-        .map_err(step("an empty directory"))?;
+    rustix::mount::mount("tmpfs", directory, "tmpfs", flags, c"mode=0555,size=4k")
+}
+
+/// Puts an empty directory in place of everything, among mounts of its own.
+fn hide_files() -> Result<(), GatewayError> {
+    cover(ROOT).map_err(step("an empty directory"))?;
     std::env::set_current_dir(ROOT).map_err(step("entering it"))?;
     // The former root is put on top of the new one, and taken off (pivot_root(2)).
     rustix::process::pivot_root(".", ".").map_err(step("changing the root"))?;

@@ -16,10 +16,9 @@ use crate::protocol::{FromGateway, Message as _, ToGateway};
 
 /// The subcommand by which the gateway is started.
 pub const GATEWAY: &str = "gateway";
-/// Whether it may colour what it logs.
-/// Memory that is freed goes back at once: the gateway idles for most of its life, and what loads its programs reads the types of
-/// the whole kernel first, which takes 40 MB for a moment.
+/// Memory that is freed goes back at once: the gateway idles for most of its life.
 const GIVE_BACK: (&str, &str) = ("MIMALLOC_PURGE_DELAY", "0");
+/// Whether it may colour what it logs.
 const NO_COLOR: &str = "NO_COLOR";
 /// How long it may take to end once its socket has: it removes an interface.
 const LAST_STEPS: Duration = Duration::from_secs(10);

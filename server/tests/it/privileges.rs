@@ -18,8 +18,6 @@ use crate::support::{Server, command, descendants, eventually, is_alive, signal}
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Most memory of a process with privileges.
 const PRIVILEGED_KIB: u64 = 8 << 10;
-/// The same of the gateway, which has loaded programs: 3 MiB of it is the unoptimised code that did.
-const GATEWAY_KIB: u64 = 11 << 10;
 const ECHO: &str = "def handler(event, context):\n    return event\n";
 
 /// A field of a process's status.
@@ -134,9 +132,9 @@ async fn the_gateway_may_administer_networks_and_nothing_else() {
             assert!(status.contains(line), "{line}: {status}");
         }
     }
-    for (pid, most) in [(pid, GATEWAY_KIB), (server.pid(), PRIVILEGED_KIB)] {
+    for pid in [pid, server.pid()] {
         let pss = pss_kib(pid).expect("it runs");
-        assert!(pss <= most, "{pss} KiB");
+        assert!(pss <= PRIVILEGED_KIB, "{pss} KiB");
     }
     // It sees no file, and has no network but its own.
     let root = std::fs::read_dir(format!("/proc/{pid}/root")).expect("its root");
