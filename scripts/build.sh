@@ -23,6 +23,8 @@ case ${1:-} in
     say_how_long "$profile"
     [[ $1 == release ]] || programs+=(-p hearth-bench)
     cargo build --locked --release "${programs[@]}"
+    # Functions that are measured.
+    [[ $1 == release ]] || cargo build --locked --release -p hearth-native --examples
     ;;
   debug)
     profile=debug
@@ -34,3 +36,4 @@ esac
 
 runtimes/python/package.sh "$TARGET/$profile" "$TARGET/$profile/runtimes/python"
 HEARTH_NODE=$NODE runtimes/node/package.sh "$TARGET/$profile" "$TARGET/$profile/runtimes/node"
+runtimes/native/package.sh "$TARGET/$profile/runtimes/native"

@@ -58,6 +58,7 @@ umount -l /run/host
 cd "$project"
 HEARTH_NODE=/usr/bin/node runtimes/node/package.sh "$target/debug" "$target/debug/runtimes/node"
 runtimes/python/package.sh "$target/debug" "$target/debug/runtimes/python"
+runtimes/native/package.sh "$target/debug/runtimes/native"
 exec "$@"
 '
 

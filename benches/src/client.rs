@@ -49,9 +49,12 @@ impl Answer<'_> {
         bail!("{} {}", self.status, String::from_utf8_lossy(self.body));
     }
 
-    /// The body as JSON.
+    /// The body as JSON; null where the status says that there is none.
     pub fn json(&self) -> anyhow::Result<serde_json::Value> {
         self.good()?;
+        if self.status == 204 {
+            return Ok(serde_json::Value::Null);
+        }
         Ok(serde_json::from_slice(self.body)?)
     }
 }

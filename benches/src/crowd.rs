@@ -11,23 +11,33 @@ use crate::client::{Answer, Connection};
 /// Longest time without any answer.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// A request that was answered.
+/// A request that was answered, or all of its steps.
 pub struct Answered<'a> {
     /// When its first byte was sent.
     pub begun: Instant,
     /// When the answer was whole.
     pub ended: Instant,
-    /// The answer.
+    /// The last answer.
     pub answer: Answer<'a>,
 }
 
 /// Sends the request on every connection, one after the other without waiting, and once more on each connection where
 /// `answered` says so. Returns when all are answered.
 pub fn exchange(
-    mut connections: Vec<Connection>,
+    connections: Vec<Connection>,
     request: &[u8],
+    answered: impl FnMut(Answered<'_>) -> anyhow::Result<bool>,
+) -> anyhow::Result<()> {
+    exchange_steps(connections, &[request], answered)
+}
+
+/// The same with requests that each connection sends one after the other. All answers but the last must be good.
+pub fn exchange_steps(
+    mut connections: Vec<Connection>,
+    steps: &[&[u8]],
     mut answered: impl FnMut(Answered<'_>) -> anyhow::Result<bool>,
 ) -> anyhow::Result<()> {
+    let first = steps.first().context("no request")?;
     let epoll = epoll::create(CreateFlags::CLOEXEC)?;
     let count = connections.len();
     for (number, connection) in (0..).zip(&connections) {
@@ -45,8 +55,9 @@ pub fn exchange(
     let mut begun = Vec::with_capacity(count);
     for connection in &mut connections {
         begun.push(Some(Instant::now()));
-        connection.begin(request)?;
+        connection.begin(first)?;
     }
+    let mut places = vec![0; count];
     let mut open = count;
     let mut events = Vec::with_capacity(count);
     let silence = Timespec::try_from(SILENCE)?;
@@ -67,9 +78,17 @@ pub fn exchange(
             let Some(began) = *since else {
                 continue;
             };
-            if !connection.go_on(request)? {
+            let place = places.get_mut(number).context(of_nobody)?;
+            if !connection.go_on(steps[*place])? {
                 continue;
             }
+            if let Some(next) = steps.get(*place + 1) {
+                connection.answer()?.good()?;
+                *place += 1;
+                connection.begin(next)?;
+                continue;
+            }
+            *place = 0;
             let again = answered(Answered {
                 begun: began,
                 ended: Instant::now(),
@@ -77,7 +96,7 @@ pub fn exchange(
             })?;
             *since = again.then(Instant::now);
             if again {
-                connection.begin(request)?;
+                connection.begin(first)?;
             } else {
                 open -= 1;
             }

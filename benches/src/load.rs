@@ -63,12 +63,26 @@ pub fn drive_as(
     connections: usize,
     time: Duration,
 ) -> anyhow::Result<Observed> {
+    drive_steps(scheduled, address, &[request], connections, time)
+}
+
+/// The same with requests that each connection sends one after the other, as a client does that needs them all: they count as
+/// one, from the first one's beginning to the last one's end.
+pub fn drive_steps(
+    scheduled: Client,
+    address: SocketAddr,
+    steps: &[&[u8]],
+    connections: usize,
+    time: Duration,
+) -> anyhow::Result<Observed> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get) / 2;
     let threads = threads.clamp(1, connections.max(1));
     let mut shares: Vec<Vec<Connection>> = (0..threads).map(|_| Vec::new()).collect();
     for number in 0..connections {
         let mut connection = Connection::open(address)?;
-        connection.exchange(request)?.good()?;
+        for request in steps {
+            connection.exchange(request)?.good()?;
+        }
         shares[number % threads].push(connection);
     }
     let begun = Instant::now();
@@ -81,7 +95,7 @@ pub fn drive_as(
                     if scheduled == Client::RealTime {
                         schedule(gettid(), Scheduling::RealTime)?;
                     }
-                    client(share, request, until)
+                    client(share, steps, until)
                 })
             })
             .collect();
@@ -101,23 +115,24 @@ pub fn drive_as(
 }
 
 /// One thread's part of it.
-fn client(mut share: Vec<Connection>, request: &[u8], until: Instant) -> anyhow::Result<Samples> {
+fn client(mut share: Vec<Connection>, steps: &[&[u8]], until: Instant) -> anyhow::Result<Samples> {
     let mut samples = Samples::default();
     // One by itself has nobody to choose from, and just waits.
     if let [connection] = share.as_mut_slice() {
         loop {
             // One at least: on a busy host the time may be over before this thread gets a processor.
             let begun = Instant::now();
-            let answer = connection.exchange(request)?;
+            for request in steps {
+                connection.exchange(request)?.good()?;
+            }
             let ended = Instant::now();
             samples.push(ended - begun);
-            answer.good()?;
             if ended >= until {
                 return Ok(samples);
             }
         }
     }
-    crowd::exchange(share, request, |answered| {
+    crowd::exchange_steps(share, steps, |answered| {
         samples.push(answered.ended - answered.begun);
         answered.answer.good()?;
         Ok(answered.ended < until)

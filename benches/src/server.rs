@@ -90,8 +90,13 @@ impl Server {
 
     /// Whether functions of this language can be deployed; the reason why not.
     pub fn runtime(&self, runtime: Runtime) -> anyhow::Result<Result<(), String>> {
+        self.has_runtime(runtime.name())
+    }
+
+    /// The same of a runtime by its name.
+    pub fn has_runtime(&self, name: &str) -> anyhow::Result<Result<(), String>> {
         let node = self.call("GET", "/node", &Value::Null)?;
-        Ok(available(&node["capabilities"]["runtimes"][runtime.name()]))
+        Ok(available(&node["capabilities"]["runtimes"][name]))
     }
 
     /// Whether it can do something else that it names; the reason why not.
@@ -143,9 +148,29 @@ impl Server {
         zip: &[u8],
         settings: &[(&str, &str)],
     ) -> anyhow::Result<()> {
+        self.deploy_file(name, runtime.name(), ("code.zip", zip), settings)
+    }
+
+    /// Deploys an executable, with settings as form fields.
+    pub fn deploy_program(
+        &self,
+        name: &str,
+        program: &[u8],
+        settings: &[(&str, &str)],
+    ) -> anyhow::Result<()> {
+        self.deploy_file(name, "native", ("program", program), settings)
+    }
+
+    fn deploy_file(
+        &self,
+        name: &str,
+        runtime: &str,
+        (file, code): (&str, &[u8]),
+        settings: &[(&str, &str)],
+    ) -> anyhow::Result<()> {
         const BOUNDARY: &str = "hearth-bench-boundary";
-        let mut form = Vec::with_capacity(zip.len() + 1024);
-        let fixed = [("name", name), ("runtime", runtime.name())];
+        let mut form = Vec::with_capacity(code.len() + 1024);
+        let fixed = [("name", name), ("runtime", runtime)];
         for (field, value) in fixed.iter().chain(settings) {
             let part = format!(
                 "--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"{field}\"\r\n\r\n{value}\r\n"
@@ -154,11 +179,11 @@ impl Server {
         }
         form.extend_from_slice(
             format!(
-                "--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"code\"; filename=\"code.zip\"\r\n\r\n"
+                "--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"code\"; filename=\"{file}\"\r\n\r\n"
             )
             .as_bytes(),
         );
-        form.extend_from_slice(zip);
+        form.extend_from_slice(code);
         form.extend_from_slice(format!("\r\n--{BOUNDARY}--\r\n").as_bytes());
         let media_type = format!("multipart/form-data; boundary={BOUNDARY}");
         let call = request_of("POST", "/api/v1/functions", &media_type, &form);
@@ -218,6 +243,12 @@ fn available(capability: &Value) -> Result<(), String> {
         .as_str()
         .unwrap_or("this version of Hearth has no such thing")
         .to_owned())
+}
+
+/// A native function: an example of the crate `hearth-native`.
+pub fn program(example: &str) -> anyhow::Result<Vec<u8>> {
+    let path = executable()?.with_file_name("examples").join(example);
+    std::fs::read(&path).with_context(|| format!("{}: scripts/bench.sh builds it", path.display()))
 }
 
 /// `hearth`, which is built into the same directory.

@@ -23,7 +23,7 @@ pub const NAME_BYTES_MAX: usize = 64;
 const CHAIN_TAG: u8 = b'J';
 const NAMES_TAG: u8 = b'N';
 const PEER_TAG: u8 = b'P';
-const CHAIN_BYTES: usize = 17;
+const CHAIN_BYTES: usize = 18;
 const PEER_BYTES: usize = 5;
 
 /// How descriptors are carried in a chain.
@@ -53,6 +53,8 @@ pub enum Join {
         edges: u16,
         /// Slots of each output.
         slots: u32,
+        /// Whether its handler has payloads in place.
+        in_place: bool,
     },
     /// The names of the chain's members, that of member 1 first.
     Names(Vec<String>),
@@ -81,6 +83,7 @@ impl Join {
                 carrier,
                 edges,
                 slots,
+                in_place,
             } => {
                 let (tag, busy_poll_us) = match carrier {
                     Carrier::Ring { busy_poll_us } => (0, busy_poll_us),
@@ -92,6 +95,7 @@ impl Join {
                 bytes.extend_from_slice(&busy_poll_us.to_le_bytes());
                 bytes.extend_from_slice(&u32::from(edges).to_le_bytes());
                 bytes.extend_from_slice(&slots.to_le_bytes());
+                bytes.push(in_place.into());
             }
             Self::Names(names) => {
                 bytes.push(NAMES_TAG);
@@ -134,7 +138,7 @@ impl Join {
             word.map(u32::from_le_bytes)
         };
         match (bytes[0], bytes.len()) {
-            (CHAIN_TAG, CHAIN_BYTES) => Some(Self::Chain {
+            (CHAIN_TAG, CHAIN_BYTES) if bytes[17] < 2 => Some(Self::Chain {
                 instance,
                 member,
                 carrier: match bytes[4] {
@@ -146,6 +150,7 @@ impl Join {
                 },
                 edges: u16::try_from(word(9)?).ok()?,
                 slots: word(13)?,
+                in_place: bytes[17] == 1,
             }),
             (PEER_TAG, PEER_BYTES) if bytes[4] < 4 => Some(Self::Peer {
                 instance,
@@ -174,6 +179,7 @@ mod tests {
                 carrier,
                 edges: 512,
                 slots: 1024,
+                in_place: carrier == Carrier::Poll,
             });
         }
         for (sends, receives) in [(false, true), (true, false), (true, true)] {

@@ -2,7 +2,7 @@
 //!
 //! A payload lies in a block of a [`Pool`], which all processes of one chain map. What travels is a [`Descriptor`] of 16
 //! bytes, by a [`Transport`], from one instance to the next that the [`routes`] name. The gateway, in the server, begins and ends
-//! each request; between two members it has no part. The server does not use this crate yet.
+//! each request; between two members it has no part.
 //!
 //! **Trust ends at the chain.** A member may break the requests of its own chain, and must never crash, hang or deceive the
 //! gateway. So what decides where an access goes, who gets a block or who sent something is nowhere that a member can
@@ -77,5 +77,5 @@ pub use {
     pool::{Block, Pool, PoolFiles},
     trace::Stay,
     transport::{Edges, Poll, Ring, Transport, Waker},
-    view::{Payload, PoolView},
+    view::{LeftCopy, Payload, PoolView},
 };

@@ -2,11 +2,14 @@
 //! aligns such mappings itself only where huge pages in shared memory are enabled host-wide.
 
 use core::ffi::c_void;
+use core::ops::Range;
 use core::ptr;
 use std::os::fd::BorrowedFd;
 
 use rustix::io::{Errno, Result};
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
+use rustix::mm::{
+    Advice, MapFlags, MremapFlags, ProtFlags, madvise, mmap, mmap_anonymous, mremap_fixed, munmap,
+};
 
 /// A huge page of x86-64, and of AArch64 with pages of 4 KiB.
 pub(crate) const HUGE_PAGE: usize = 2 << 20;
@@ -71,6 +74,43 @@ impl Mapping {
             madvise(base, self.len, Advice::LinuxPopulateWrite)?;
             Ok(libc::madvise(base, self.len, libc::MADV_COLLAPSE) == 0)
         }
+    }
+
+    /// Gives the mapping up, but for these ranges of whole pages, in ascending order: there a private copy takes the place of what
+    /// is shared, at once for whoever reads and writes.
+    ///
+    /// If that fails, all of it stays mapped for good.
+    pub(crate) fn leave_copies(self, ranges: &[Range<usize>]) -> Result<Vec<Self>> {
+        let (base, len) = (self.base, self.len);
+        // From here on it is unmapped piece by piece.
+        core::mem::forget(self);
+        let mut left = Vec::with_capacity(ranges.len());
+        let mut end = 0;
+        for range in ranges {
+            assert!(end <= range.start && range.start < range.end && range.end <= len);
+            // SAFETY: a new mapping where the kernel has room replaces nothing. The copy's source lies in this mapping and its
+            // destination is new. Moving it to its fixed place replaces that part of this mapping, which nothing of this crate
+            // refers to any more: `self` is the only owner.
+            unsafe {
+                let at = base.add(range.start);
+                let protection = ProtFlags::READ | ProtFlags::WRITE;
+                let copy =
+                    mmap_anonymous(ptr::null_mut(), range.len(), protection, MapFlags::PRIVATE)?;
+                ptr::copy_nonoverlapping(at, copy.cast(), range.len());
+                let flags = MremapFlags::MAYMOVE;
+                mremap_fixed(copy, range.len(), range.len(), flags, at.cast())?;
+                left.push(Self {
+                    base: at,
+                    len: range.len(),
+                });
+                // What lies before it, which nobody uses.
+                unmap(base.add(end), range.start - end);
+            }
+            end = range.end;
+        }
+        // SAFETY: what lies behind the last, which nobody uses.
+        unsafe { unmap(base.add(end), len - end) };
+        Ok(left)
     }
 
     /// The first byte.

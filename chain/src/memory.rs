@@ -145,6 +145,11 @@ impl Memory<Writable> {
         unsafe { ptr::write_bytes(at, 0, len) };
     }
 
+    /// The mapping, if nobody else refers to it.
+    pub(crate) fn into_mapping(self: Arc<Self>) -> Option<Mapping> {
+        Arc::into_inner(self).map(|memory| memory.map)
+    }
+
     /// As [`Mapping::collapse`].
     pub(crate) fn collapse(&self) -> Result<bool, ChainError> {
         let collapsed = self.map.collapse();

@@ -8,6 +8,7 @@ use crate::envelope::Envelope;
 use crate::error::{ChainError, Refused};
 use crate::file::File;
 use crate::id::{Instance, Owner};
+use crate::mapping::Mapping;
 use crate::memory::{Ledger, Memory, ReadOnly, Writable};
 use crate::notes::{self, Note};
 use crate::pool::{MAGIC, PoolFiles, VERSION};
@@ -19,7 +20,15 @@ use crate::trace::Stay;
 pub struct PoolView {
     shape: Shape,
     ledger: Arc<Ledger<ReadOnly>>,
+    /// What the blocks are mapped from.
+    file: Arc<File>,
     memory: Arc<Memory<Writable>>,
+}
+
+/// A private copy of a block's bytes, at the address where the block was. Unmapped when this is dropped.
+#[derive(Debug)]
+pub struct LeftCopy {
+    _mapping: Mapping,
 }
 
 impl PoolView {
@@ -51,7 +60,35 @@ impl PoolView {
             shape,
             ledger: Arc::new(lines.ledger(ENTRIES_AT, shape.blocks())),
             memory: blocks.map()?,
+            file: Arc::new(blocks),
         })
+    }
+
+    /// Maps all blocks anew, at other addresses, and leaves private copies of these where they were: somebody in this process
+    /// still has their addresses, and must neither read nor write them once they are passed on. In the order of the blocks, each
+    /// once.
+    ///
+    /// # Errors
+    /// There is no memory. Then the addresses still lead to the blocks, which must not be passed on.
+    pub fn leave_copies(&mut self, blocks: &mut Vec<u32>) -> Result<Vec<LeftCopy>, ChainError> {
+        let failed = |errno| ChainError::os("mremap", errno);
+        blocks.sort_unstable();
+        blocks.dedup();
+        let size = self.shape.block_bytes();
+        let ranges: Vec<_> = blocks
+            .iter()
+            .map(|&block| self.shape.bytes_of(block, size))
+            .collect();
+        let before = core::mem::replace(&mut self.memory, self.file.map()?);
+        // Views are not cloned once handlers have addresses.
+        let mapping = before
+            .into_mapping()
+            .ok_or_else(|| failed(rustix::io::Errno::BUSY))?;
+        let left = mapping.leave_copies(&ranges).map_err(failed)?;
+        Ok(left
+            .into_iter()
+            .map(|mapping| LeftCopy { _mapping: mapping })
+            .collect())
     }
 
     /// Its shape.
@@ -84,6 +121,17 @@ impl PoolView {
             block,
             len: descriptor.len,
         })
+    }
+
+    /// The first byte of a block that this member has in hand, for who reads and writes it in place; see
+    /// [`Payload::as_ptr`].
+    ///
+    /// # Panics
+    /// The pool has no such block.
+    #[must_use]
+    pub fn address(&self, block: u32) -> *mut u8 {
+        let all = self.shape.bytes_of(block, self.shape.block_bytes());
+        self.memory.address(all)
     }
 
     /// What the gateway, or who calls this member, has said of a request.
@@ -148,11 +196,7 @@ impl Payload<'_> {
     /// member may write there too if it breaks the rules: language runtimes hand it to handlers as raw bytes.
     #[must_use]
     pub fn as_ptr(&self) -> *mut u8 {
-        let all = self
-            .view
-            .shape
-            .bytes_of(self.block, self.view.shape.block_bytes());
-        self.view.memory.address(all)
+        self.view.address(self.block)
     }
 
     /// Copies the payload out, to the end of `into`.
@@ -166,16 +210,23 @@ impl Payload<'_> {
     /// # Errors
     /// It is longer than a block; the old one is still there.
     pub fn write(&mut self, payload: &[u8]) -> Result<u32, Refused> {
-        let shape = self.view.shape;
-        let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
-        if len > shape.block_bytes() {
-            return Err(Refused::TooLong {
-                len,
-                block_bytes: shape.block_bytes(),
-            });
-        }
-        let at = shape.bytes_of(self.block, len);
+        let len = self.resize(payload.len())?;
+        let at = self.view.shape.bytes_of(self.block, len);
         self.view.memory.write(at.start, payload);
+        Ok(len)
+    }
+
+    /// Makes the block's first bytes the payload, as they were written in place; its new length, for the descriptor that is
+    /// sent on.
+    ///
+    /// # Errors
+    /// The block has fewer.
+    pub fn resize(&mut self, len: usize) -> Result<u32, Refused> {
+        let block_bytes = self.view.shape.block_bytes();
+        let len = u32::try_from(len).unwrap_or(u32::MAX);
+        if len > block_bytes {
+            return Err(Refused::TooLong { len, block_bytes });
+        }
         self.len = len;
         Ok(len)
     }

@@ -235,6 +235,36 @@ fn a_member_changes_a_payload_in_place() {
 }
 
 #[test]
+fn who_has_kept_an_address_has_a_copy_of_what_was_there() {
+    let pool = pool();
+    let mut view = view(&pool);
+    let [kept, other, last] =
+        [1, 2, 3].map(|id| pool.allocate(Owner::Request(id)).expect("a block"));
+    for (block, text) in [(kept, b"kept"), (other, b"else"), (last, b"last")] {
+        pool.write(block, text).expect("in use");
+    }
+    let [first, third] = [kept, last].map(|block| view.address(block.index));
+    // SAFETY: within a block each, which is mapped as long as its copy; nobody else writes to it.
+    let read = |at: *mut u8| unsafe { at.cast::<[u8; 4]>().read() };
+    let copies = view
+        .leave_copies(&mut vec![last.index, kept.index, last.index])
+        .expect("memory");
+    assert_eq!(copies.len(), 2);
+    pool.write(kept, b"next").expect("in use");
+    assert_eq!((&read(first), &read(third)), (b"kept", b"last"));
+    // SAFETY: as above.
+    unsafe { first.write(b'X') };
+    // The blocks themselves are elsewhere, and shared as before.
+    for (block, text) in [(kept, b"next"), (other, b"else"), (last, b"last")] {
+        assert_eq!(&read(view.address(block.index)), text);
+        let mut copy = Vec::new();
+        pool.read(block, 4, &mut copy).expect("in use");
+        assert_eq!(copy, text);
+    }
+    assert!(view.address(kept.index) != first && view.address(last.index) != third);
+}
+
+#[test]
 fn the_requests_in_a_dead_instances_hands_are_found() {
     let pool = pool();
     let view = view(&pool);

@@ -114,7 +114,13 @@ function setUpStarters() {
       location.assign(other.href);
       return;
     }
-    editorOf(area)?.rename(runtime.value === "node" ? "main.mjs" : "main.py");
+    const handler = document.getElementById("handler");
+    const names = { native: "bootstrap" };
+    const isDefault = ["", "main.handler", "bootstrap"].includes(handler.value.trim());
+    if (isDefault) handler.value = names[runtime.value] ?? "main.handler";
+    // A program is not written here.
+    if (runtime.value === "native") document.getElementById("code-from-file").checked = true;
+    else editorOf(area)?.rename(runtime.value === "node" ? "main.mjs" : "main.py");
   });
 }
 

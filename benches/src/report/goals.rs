@@ -1,10 +1,12 @@
 //! Goals: the target, the result, and the lower bound.
 
+mod chaining;
 mod holding;
 mod meeting;
 mod reaching;
 mod starting;
 
+use self::chaining::chaining;
 use self::holding::holding;
 use self::meeting::meeting;
 use self::reaching::reaching;
@@ -108,6 +110,7 @@ fn all(documents: &Documents) -> Vec<Goal> {
     holding(documents, &mut goals);
     reaching(documents, &mut goals);
     meeting(documents, &mut goals);
+    chaining(documents, &mut goals);
     looking(documents, &mut goals);
     goals
 }

@@ -3,6 +3,7 @@
 pub mod ablation;
 pub mod bursts;
 pub mod busy;
+pub mod chains;
 pub mod compare;
 pub mod console;
 pub mod ingress;
@@ -24,7 +25,7 @@ use crate::scale::Scale;
 pub type Suite = fn(Scale, &mut Document) -> anyhow::Result<()>;
 
 /// All of them by name, in the order in which they run and stand in the report.
-pub const ALL: [(&str, Suite); 11] = [
+pub const ALL: [(&str, Suite); 12] = [
     ("ring", ring::run),
     ("starts", starts::run),
     ("warm", warm::run),
@@ -34,6 +35,7 @@ pub const ALL: [(&str, Suite); 11] = [
     ("slow", slow::run),
     ("network", network::run),
     ("ingress", ingress::run),
+    ("chains", chains::run),
     ("memory", memory::run),
     ("console", console::run),
 ];

@@ -2,12 +2,14 @@
 //!
 //! A broken channel ends the process: the server is trusted, so a broken channel means that it is gone.
 
+mod blocks;
+
 use std::fmt::Display;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 
 use hearth_abi::{Kind, Trigger};
-use hearth_worker::chain::{CallError, ChainMember};
+use hearth_worker::chain::{CallError, ChainMember, Content};
 use hearth_worker::channel::{Channel as Inner, ChannelError, Head};
 use hearth_worker::message::{self, ID_TEXT_BYTES};
 use hearth_worker::parts::Parts;
@@ -15,6 +17,7 @@ use napi::Env;
 use napi::bindgen_prelude::{Array, BufferSlice, Either, Uint8Array};
 use napi_derive::napi;
 
+use crate::blocks::Loans;
 use crate::rehearsal::Rehearsal;
 use crate::{eventloop, process, sys};
 
@@ -30,6 +33,8 @@ pub struct Channel {
     real: Option<Inner>,
     /// The other end, while it leads nowhere else.
     rehearsal: Option<Rehearsal>,
+    /// What the handler has of blocks.
+    loans: Loans,
 }
 
 #[napi]
@@ -83,8 +88,8 @@ impl Channel {
     }
 
     /// Waits for a request: `[id, trigger, deadline in µs since 1970, traceparent or undefined, event as JSON text, body
-    /// or undefined]`. Only HTTP requests have a body. Returns null when a rehearsal is over; ends the process when the
-    /// server is gone.
+    /// or undefined]`. Only HTTP requests have a body, and a payload in place is no text. Returns null when a rehearsal is over;
+    /// ends the process when the server is gone.
     #[napi]
     pub fn receive<'env>(&mut self, env: &'env Env) -> napi::Result<Option<Array<'env>>> {
         if let Some(rehearsal) = &mut self.rehearsal
@@ -110,6 +115,11 @@ impl Channel {
         request.set(2, head.deadline_unix_us as f64)?;
         if let Some(traceparent) = traceparent {
             request.set(3, traceparent)?;
+        }
+        if head.trigger == Trigger::Chain
+            && inner.chain().is_ok_and(|(chain, _)| chain.is_in_place())
+        {
+            return Ok(Some(request));
         }
         // The server has parsed it, so it is valid UTF-8; that is found many bytes at a time, other than by the lossy
         // way, which looks at each.
@@ -206,7 +216,7 @@ impl Channel {
     pub fn chain_send(&mut self, member: String, payload: String) -> napi::Result<()> {
         let (chain, control) = self.chain()?;
         chain
-            .send_ahead(control, &member, payload.as_bytes())
+            .send_ahead(control, &member, Content::Bytes(payload.as_bytes()))
             .map_err(|error| call_failed(&error))
     }
 
@@ -215,7 +225,7 @@ impl Channel {
     pub fn chain_respond(&mut self, payload: String) -> napi::Result<()> {
         let (chain, _) = self.chain()?;
         chain
-            .respond(payload.as_bytes())
+            .respond(Content::Bytes(payload.as_bytes()))
             .map_err(|error| call_failed(&error))
     }
 

@@ -35,6 +35,8 @@
 //! fails: processes that boot by themselves and import the function ahead of time.
 #![deny(unsafe_code)]
 
+#[allow(unsafe_code)]
+mod blocks;
 pub mod channel;
 #[allow(unsafe_code)]
 pub mod eventloop;

@@ -24,6 +24,19 @@ class Chain {
     this.#channel = channel;
   }
 
+  /** The event of a request: its payload as a value. */
+  begin(text) {
+    return payload.decode(text);
+  }
+
+  /** Passes the request on with what the handler has returned. */
+  finish(value) {
+    this.#channel.result(payload.encode(value));
+  }
+
+  /** The request fails. */
+  abandon() {}
+
   /** Calls a member with any JSON value; a promise of its result. Calls that are begun together are under way at the same time. */
   async call(member, value = null) {
     const call = translated(() => this.#channel.chainCall(member, payload.encode(value)));
@@ -60,8 +73,12 @@ let opened = null;
 
 /** The chain of the instance whose channel this is. */
 function chainOf(channel) {
+  if (opened === null && channel.isInPlace()) {
+    const { BlockChain } = require("./blocks.js");
+    opened = new BlockChain(channel);
+  }
   opened ??= new Chain(channel);
   return opened;
 }
 
-module.exports = { chainOf };
+module.exports = { chainOf, translated };

@@ -29,6 +29,8 @@ class Invocation {
   #isStreaming = false;
   // The answer that a handler writes to a stream.
   #written = null;
+  // The chain that the request is of.
+  #chain = null;
 
   /** Takes on what the function's configuration says of bodies. */
   static bind(config) {
@@ -46,13 +48,16 @@ class Invocation {
     const [id, trigger, deadlineUs, traceparent, text, body] = this.#request;
     let value;
     try {
-      const event = payload.decode(text);
+      if (trigger === TRIGGER_CHAIN) {
+        this.#chain = chainOf(this.#channel);
+      }
+      const event = this.#chain === null ? payload.decode(text) : this.#chain.begin(text);
       if (trigger === TRIGGER_HTTP) {
         addBody(event, body);
       }
       this.#context = new Context(id, deadlineUs, traceparent, (error, result) => this.#settle(error, result));
-      if (trigger === TRIGGER_CHAIN) {
-        this.#context.chain = chainOf(this.#channel);
+      if (this.#chain !== null) {
+        this.#context.chain = this.#chain;
       }
       if (awslambda.isStreaming(handler)) {
         this.#runStreaming(handler, event);
@@ -90,7 +95,9 @@ class Invocation {
   fail(error) {
     if (this.#isOpen) {
       this.#channel.handlerEnded();
-      this.#channel.error(errors.toJson(errors.describe(error)));
+      const report = errors.toJson(errors.describe(error));
+      this.#chain?.abandon();
+      this.#channel.error(report);
       this.#close();
     }
   }
@@ -131,7 +138,11 @@ class Invocation {
     try {
       if (this.#request[1] !== TRIGGER_HTTP) {
         this.#channel.handlerEnded();
-        this.#channel.result(payload.encode(value));
+        if (this.#chain === null) {
+          this.#channel.result(payload.encode(value));
+        } else {
+          this.#chain.finish(value);
+        }
       } else {
         const streamed = http.respond(this.#channel, value);
         if (streamed !== undefined) {

@@ -43,20 +43,21 @@ class Chain:
         """Passes the request on now, to the member's next place on the route. What the handler returns
         goes nowhere.
         """
-        _translated(self._channel.chain_send, member, _json.encode(payload))
+        translated(self._channel.chain_send, member, _json.encode(payload))
 
     def respond(self, payload=None):
         """Ends the request with this result now. What the handler returns goes nowhere."""
-        _translated(self._channel.chain_respond, _json.encode(payload))
+        translated(self._channel.chain_respond, _json.encode(payload))
 
     def _begin(self, member, payload):
-        return _translated(self._channel.chain_call, member, _json.encode(payload))
+        return translated(self._channel.chain_call, member, _json.encode(payload))
 
     def _result(self, call):
-        return _json.decode(_translated(self._channel.chain_result, call))
+        return _json.decode(translated(self._channel.chain_result, call))
 
 
-def _translated(function, *arguments):
+def translated(function, *arguments):
+    """Calls the native half; its error as a `ChainError`."""
     try:
         return function(*arguments)
     except _Failed as failed:

@@ -81,6 +81,8 @@ class Instance:
                 if trigger == TRIGGER_HTTP:
                     add_body(event, body)
                 elif trigger == TRIGGER_CHAIN and Context.chain is None:
+                    if channel.is_in_place():
+                        break
                     _open_chain(channel)
                 begins()
                 value = handler(event, Context(request_id, deadline_us, traceparent))
@@ -105,6 +107,9 @@ class Instance:
                 channel.error(errors.to_json(errors.describe(error)))
             # Nothing of a request is kept while waiting for the next.
             request = event = unread = body = value = text = None
+        # As all of this instance's requests from now on.
+        event = unread = body = None
+        _serve_blocks(channel, handler, request)
 
 
 def _rehearse():
@@ -122,6 +127,13 @@ def _open_chain(channel):
     from .chain import Chain
 
     Context.chain = Chain(channel)
+
+
+def _serve_blocks(channel, handler, request):
+    """Imported by members of chains only."""
+    from . import blocks
+
+    blocks.serve(channel, handler, request)
 
 
 def after_restore():

@@ -1,9 +1,11 @@
 //! The native half of a Python worker, the module `hearth_runtime`: the template's control socket and forks
-//! ([`template`]), an instance's end of the shared-memory channel ([`channel`]), and the payloads ([`json`]). Installed beside `bootstrap.py` as
+//! ([`template`]), an instance's end of the shared-memory channel ([`channel`]), and the payloads ([`json`], or in place). Installed beside `bootstrap.py` as
 //! `hearth_runtime.abi3.so`; the Python half is the package `hearth_worker`. What is not Python's own is the crate
 //! `hearth-worker`.
 #![deny(unsafe_code)]
 
+#[allow(unsafe_code)]
+mod block;
 pub mod channel;
 pub mod json;
 pub mod template;
@@ -16,6 +18,8 @@ use pyo3::prelude::*;
 /// The module as Python sees it.
 #[pymodule]
 mod hearth_runtime {
+    #[pymodule_export]
+    use super::block::Block;
     #[pymodule_export]
     use super::channel::{ChainError, Channel, ChannelError};
     #[pymodule_export]

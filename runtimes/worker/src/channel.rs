@@ -44,6 +44,8 @@ pub struct Channel {
     id: [u8; 16],
     event: Vec<u8>,
     body: Vec<u8>,
+    /// Whether the payloads of a chain's requests stay in their blocks; if nothing is said, that is for the chain's settings.
+    in_place: Option<bool>,
     /// Where requests come from instead of the server, once it is a member of a chain.
     chain: Option<Box<ChainMember>>,
 }
@@ -70,6 +72,7 @@ impl Channel {
             id: [0; 16],
             event: Vec::new(),
             body: Vec::new(),
+            in_place: None,
             chain: None,
         })
     }
@@ -143,6 +146,12 @@ impl Channel {
         Ok((chain, &self.ready))
     }
 
+    /// Whether payloads of a chain's requests stay in their blocks ([`ChainMember::block`]), whatever the chain's settings say.
+    /// [`Channel::event`] is empty for these.
+    pub fn leave_in_place(&mut self, in_place: bool) {
+        self.in_place = Some(in_place);
+    }
+
     /// Sends READY: this instance can take a request. A server that has given the start up is noticed by
     /// [`Self::receive`].
     ///
@@ -186,7 +195,9 @@ impl Channel {
         let Some(chain) = &mut self.chain else {
             return Ok(None);
         };
-        let request = chain.receive(&self.ready, &mut self.event)?;
+        let in_place = self.in_place.unwrap_or(chain.is_in_place());
+        let event = (!in_place).then_some(&mut self.event);
+        let request = chain.receive(&self.ready, event)?;
         Ok(request.map(|request| {
             self.id = request.id;
             Head {

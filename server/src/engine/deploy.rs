@@ -17,6 +17,7 @@ use super::registry::Function;
 use super::{Engine, EngineError};
 use crate::instance::FunctionKey;
 use crate::model::{Code, FunctionPatch, FunctionSpec, FunctionView, Meant};
+use crate::package::Entry;
 use crate::scheduler::Deployment;
 use crate::store::{StoredFunction, StoredVersion};
 
@@ -162,6 +163,7 @@ impl Engine {
             }
             None => {
                 let package = packages.hold(&active.code_sha256);
+                Entry::of(&spec.handler, spec.runtime).check_in(&package.path())?;
                 (active.code_sha256.clone(), active.code_bytes, package)
             }
         };

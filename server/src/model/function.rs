@@ -17,6 +17,19 @@ pub enum Runtime {
     Python3,
     /// Node.js.
     Node,
+    /// None: the function is a program of its own.
+    Native,
+}
+
+impl Runtime {
+    /// The handler of a function that names none.
+    pub fn default_handler(self) -> &'static str {
+        match self {
+            Self::Python3 | Self::Node => "main.handler",
+            // As AWS Lambda calls it.
+            Self::Native => "bootstrap",
+        }
+    }
 }
 
 /// How the event of `/fn/{name}` carries the request body.
@@ -57,7 +70,7 @@ pub struct FunctionSpec {
     pub name: String,
     /// The language runtime.
     pub runtime: Runtime,
-    /// `module.function`, `main.handler` by default.
+    /// `module.function`; of a native function, the executable's path.
     pub handler: String,
     /// Memory of one instance in MiB, 32 to 16384.
     pub memory_mb: u32,

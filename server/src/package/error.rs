@@ -107,6 +107,14 @@ pub enum PackageError {
         /// Some of what is there.
         found: String,
     },
+    /// A native function's file is not one that this host can execute.
+    #[error("{file} {reason}")]
+    NotExecutable {
+        /// The file that the handler setting names.
+        file: String,
+        /// What is wrong with it: a verb phrase.
+        reason: String,
+    },
 }
 
 impl PackageError {
@@ -128,6 +136,7 @@ impl PackageError {
             Self::Edit { .. } => "bad_edit",
             Self::Module { .. } => "bad_module_name",
             Self::MissingModule { .. } => "missing_module",
+            Self::NotExecutable { .. } => "not_executable",
         }
     }
 }

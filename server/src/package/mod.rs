@@ -1,10 +1,10 @@
 //! Uploaded code: checked, unpacked into a directory, hashed. A rejected upload leaves nothing behind.
 //!
 //! ```text
-//! Code::Inline ─▶ {module}.{extension} ─┐
-//!                                       ├─▶ tree (create_new, hash) ─▶ module (is it there?) ─▶ seal (0444, 0755)
-//! Code::Zip ─▶ preflight ─▶ names ──────┤        any error: everything in `dest` is removed again
-//!                                       │
+//! Code::Inline ─▶ the entry's file ────┐
+//!                                      ├─▶ tree (create_new, hash) ─▶ module (is it there?) ─▶ seal (0444, 0755)
+//! Code::Zip ─▶ preflight ─▶ names ─────┤        any error: everything in `dest` is removed again
+//!                                      │
 //! Code::Edits ─▶ browse (the base) ─▶ edit
 //! ```
 //!
@@ -17,6 +17,7 @@ pub mod browse;
 pub mod bytecode;
 mod edit;
 mod error;
+mod executable;
 mod module;
 mod names;
 mod pack;
@@ -32,6 +33,7 @@ use crate::model::Code;
 
 pub use edit::MAX_EDITS;
 pub use error::PackageError;
+pub use module::Entry;
 pub use pack::pack;
 pub use packages::{Package, Packages, Staged};
 use tree::Tree;
@@ -55,16 +57,14 @@ pub struct Unpacked {
 }
 
 /// Unpacks `code` into the existing empty directory `dest` (files 0444 or 0555, directories 0755), blocking.
-/// Inline source becomes `{module}.{extension}`. Edits are applied to `base`, the directory of the package they are
-/// meant for; other code needs none.
+/// Inline code becomes the entry's file. Edits are applied to `base`, the directory of the package they are meant for; other
+/// code needs none.
 ///
-/// `module` is the handler setting without its last part (`main` of `main.handler`); for an archive it may be dotted
-/// or slashed (`pkg.main`), and its file must be there. On any error `dest` is left empty, as it was.
+/// Of an archive, the entry may be in a directory; its file must be there. On any error `dest` is left empty, as it was.
 pub fn unpack(
     code: &Code,
     base: Option<&Path>,
-    module: &str,
-    extension: &str,
+    entry: &Entry,
     dest: &Path,
 ) -> Result<Unpacked, PackageError> {
     if std::fs::read_dir(dest)?.next().is_some() {
@@ -73,7 +73,7 @@ pub fn unpack(
         )));
     }
     let mut tree = Tree::new(dest);
-    let outcome = fill(code, base, module, extension, &mut tree).and_then(|()| Ok(tree.seal()?));
+    let outcome = fill(code, base, entry, &mut tree).and_then(|()| Ok(tree.seal()?));
     if outcome.is_err() {
         tree::clear(dest)?;
     }
@@ -83,30 +83,23 @@ pub fn unpack(
 fn fill(
     code: &Code,
     base: Option<&Path>,
-    module: &str,
-    extension: &str,
+    entry: &Entry,
     tree: &mut Tree<'_>,
 ) -> Result<(), PackageError> {
     match code {
         Code::Inline(source) => {
-            if !module::is_simple(module) {
-                return Err(PackageError::Module {
-                    module: module.to_owned(),
-                });
-            }
-            let mut file = tree.create(&format!("{module}.{extension}"), false)?;
+            let (path, executable) = entry.file()?;
+            let mut file = tree.create(&path, executable)?;
             std::io::copy(&mut source.reader(), &mut file)?;
             file.finish();
-            Ok(())
         }
         Code::Zip(upload) => {
             archive::extract(upload, tree)?;
-            module::check(module, extension, tree)
         }
         Code::Edits { edits, .. } => {
             let base = base.ok_or_else(|| std::io::Error::other("edits without a base"))?;
             edit::apply(base, edits, tree)?;
-            module::check(module, extension, tree)
         }
     }
+    entry.check(tree)
 }

@@ -1,45 +1,122 @@
-//! Checks that the upload contains the handler's module.
+//! What the handler setting names: the module, or the executable, that a runtime starts from.
+
+use std::path::Path;
 
 use super::error::PackageError;
+use super::executable;
 use super::tree::Tree;
+use crate::model::Runtime;
 
 /// How many of the files that are there a refusal lists.
 const LISTED_FILES: usize = 5;
 
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// `main` of `main.handler`; a native function's handler is a path.
+    name: String,
+    runtime: Runtime,
+}
+
+impl Entry {
+    /// What a handler setting names.
+    pub fn of(handler: &str, runtime: Runtime) -> Self {
+        let name = match runtime {
+            Runtime::Native => handler,
+            Runtime::Python3 | Runtime::Node => handler
+                .rsplit_once('.')
+                .map_or(handler, |(module, _)| module),
+        };
+        Self {
+            name: name.to_owned(),
+            runtime,
+        }
+    }
+
+    /// The file that code becomes which came without a name, and whether it is executable.
+    pub(super) fn file(&self) -> Result<(String, bool), PackageError> {
+        match self.runtime {
+            Runtime::Native => return Ok((self.name.clone(), true)),
+            _ if is_simple(&self.name) => {}
+            _ => {
+                return Err(PackageError::Module {
+                    module: self.name.clone(),
+                });
+            }
+        }
+        Ok((self.expected(), false))
+    }
+
+    /// The file that is looked for first.
+    fn expected(&self) -> String {
+        match self.runtime {
+            // Python separates packages by dots; Lambda takes slashes as well.
+            Runtime::Python3 => format!("{}.py", self.name.replace('.', "/")),
+            // Node detects the module type from the syntax.
+            Runtime::Node => format!("{}.js", self.name),
+            Runtime::Native => self.name.clone(),
+        }
+    }
+
+    /// Checks that `tree` holds it. An executable is made one: archives of some systems have no modes.
+    pub(super) fn check(&self, tree: &mut Tree<'_>) -> Result<(), PackageError> {
+        let expected = self.expected();
+        let base = expected.rsplit_once('.').map_or("", |(base, _)| base);
+        let present = match self.runtime {
+            Runtime::Python3 => {
+                tree.has(&expected)
+                    || tree.has(&format!("{base}/__init__.py"))
+                    || tree.has(&format!("{base}.pyc"))
+                    || has_native_module(tree, base)
+            }
+            Runtime::Node => ["js", "mjs", "cjs"]
+                .iter()
+                .any(|ext| tree.has(&format!("{base}.{ext}"))),
+            Runtime::Native => tree.make_executable(&expected),
+        };
+        if !present {
+            return Err(PackageError::MissingModule {
+                expected,
+                found: describe(tree),
+            });
+        }
+        self.check_executable(tree.path())
+    }
+
+    /// Checks that an installed package has it, for a handler that was changed.
+    ///
+    /// # Errors
+    /// It is a native function's, and no executable for this host is there. What an import finds is for the import to say.
+    pub fn check_in(&self, package: &Path) -> Result<(), PackageError> {
+        if self.runtime == Runtime::Native && !package.join(&self.name).is_file() {
+            return Err(PackageError::NotExecutable {
+                file: self.name.clone(),
+                reason: "is not in the code, and the handler setting requires it".to_owned(),
+            });
+        }
+        self.check_executable(package)
+    }
+
+    fn check_executable(&self, dir: &Path) -> Result<(), PackageError> {
+        if self.runtime != Runtime::Native {
+            return Ok(());
+        }
+        match executable::problem(&dir.join(&self.name))? {
+            None => Ok(()),
+            Some(reason) => Err(PackageError::NotExecutable {
+                file: self.name.clone(),
+                reason,
+            }),
+        }
+    }
+}
+
 /// Whether a single file can be this module: `[A-Za-z0-9_-]`, 1 to 200 of them.
-pub(super) fn is_simple(module: &str) -> bool {
+fn is_simple(module: &str) -> bool {
     (1..=200).contains(&module.len())
         && module
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
-}
-
-/// Whether `tree` holds the file that `module` is loaded from.
-pub(super) fn check(module: &str, extension: &str, tree: &Tree<'_>) -> Result<(), PackageError> {
-    let base = match extension {
-        // Python separates packages by dots; Lambda takes slashes as well.
-        "py" => module.replace('.', "/"),
-        _ => module.to_owned(),
-    };
-    let expected = format!("{base}.{extension}");
-    let present = match extension {
-        "py" => {
-            tree.has(&expected)
-                || tree.has(&format!("{base}/__init__.py"))
-                || tree.has(&format!("{base}.pyc"))
-                || has_native_module(tree, &base)
-        }
-        _ => ["js", "mjs", "cjs"]
-            .iter()
-            .any(|ext| tree.has(&format!("{base}.{ext}"))),
-    };
-    if present {
-        return Ok(());
-    }
-    Err(PackageError::MissingModule {
-        expected,
-        found: describe(tree),
-    })
 }
 
 /// `main.abi3.so`, `main.cpython-311-x86_64-linux-gnu.so`.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::{PackageError, Unpacked, unpack};
-use crate::model::{Code, Runtime};
+use super::{Entry, PackageError, Unpacked, unpack};
+use crate::model::Code;
 use crate::store::Store;
 
 /// Directory name prefix of uploads that are still being unpacked.
@@ -111,21 +111,10 @@ impl Packages {
         &self,
         code: Code,
         base: Option<&Package>,
-        handler: &str,
-        runtime: Runtime,
+        entry: Entry,
     ) -> Result<Staged, PackageError> {
-        let module = handler
-            .rsplit_once('.')
-            .map_or(handler, |(module, _)| module)
-            .to_owned();
-        let extension = match runtime {
-            Runtime::Python3 => "py",
-            // Node detects the module type from the syntax.
-            Runtime::Node => "js",
-        };
         let (dir, base) = (self.inner.dir.clone(), base.map(Package::path));
-        let (dir, unpacked) =
-            blocking(move || stage(&dir, &code, base.as_deref(), &module, extension)).await?;
+        let (dir, unpacked) = blocking(move || stage(&dir, &code, base.as_deref(), &entry)).await?;
         let is_new = !self.inner.dir.join(&unpacked.sha256).exists();
         Ok(Staged {
             dir,
@@ -204,12 +193,11 @@ fn stage(
     dir: &Path,
     code: &Code,
     base: Option<&Path>,
-    module: &str,
-    extension: &str,
+    entry: &Entry,
 ) -> Result<(PathBuf, Unpacked), PackageError> {
     let staging = dir.join(format!("{STAGING}{}", uuid::Uuid::now_v7()));
     std::fs::create_dir(&staging)?;
-    match unpack(code, base, module, extension, &staging) {
+    match unpack(code, base, entry, &staging) {
         Ok(unpacked) => Ok((staging, unpacked)),
         Err(error) => {
             remove_tree(&staging)?;

@@ -47,6 +47,17 @@ impl<'a> Tree<'a> {
         }
     }
 
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        self.dest
+    }
+
+    /// Makes a file executable; false if there is none.
+    pub fn make_executable(&mut self, path: &str) -> bool {
+        let file = self.files.get_mut(path);
+        file.map(|file| file.executable = true).is_some()
+    }
+
     /// Whether this file was written.
     pub fn has(&self, path: &str) -> bool {
         self.files.contains_key(path)

@@ -1,5 +1,6 @@
 //! The language runtimes of this node, and the uids their sandboxes run as.
 
+mod native;
 mod node;
 mod python;
 
@@ -12,6 +13,9 @@ use serde_json::{Value, json};
 use crate::config::Config;
 use crate::model::{InvalidField, Runtime};
 
+/// Where a sandbox has the function's code.
+const CODE: &str = "/var/task";
+
 /// One language runtime.
 #[derive(Debug, Clone)]
 pub struct RuntimeFiles {
@@ -19,7 +23,8 @@ pub struct RuntimeFiles {
     pub dir: PathBuf,
     /// Directory name below `/opt/hearth` inside the sandbox.
     pub name: &'static str,
-    /// What the template executes, as seen inside, without what depends on the function: see [`Self::argv`].
+    /// What the template executes, as seen inside, without what depends on the function: see [`Self::argv`]. Nothing if the
+    /// function itself is the program.
     pub command: Vec<String>,
     /// Flag that gives the interpreter's own limit on its heap, in MiB, if it has one: it comes after the program.
     pub heap_flag: Option<&'static str>,
@@ -30,8 +35,11 @@ pub struct RuntimeFiles {
 }
 
 impl RuntimeFiles {
-    /// The command line of a template with this much memory, as seen in the sandbox.
-    pub fn argv(&self, memory_mb: u32) -> Vec<String> {
+    /// The command line of a template with this handler and this much memory, as seen in the sandbox.
+    pub fn argv(&self, handler: &str, memory_mb: u32) -> Vec<String> {
+        if self.command.is_empty() {
+            return vec![format!("{CODE}/{handler}")];
+        }
         let mut argv = self.command.clone();
         if let Some(flag) = self.heap_flag {
             argv.insert(1, format!("{flag}={memory_mb}"));
@@ -64,6 +72,8 @@ pub struct Runtimes {
     pub python: RuntimeFiles,
     /// `node`.
     pub node: RuntimeFiles,
+    /// `native`.
+    pub native: RuntimeFiles,
 }
 
 impl Runtimes {
@@ -76,14 +86,19 @@ impl Runtimes {
             let node = node
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            Self { python, node }
+            let native = native::probe(dir);
+            Self {
+                python,
+                node,
+                native,
+            }
         })
     }
 
     /// Rewrites every reason with the paths that the administrator knows.
     #[must_use]
     pub fn with_paths(mut self, shown: impl Fn(&str) -> String) -> Self {
-        for files in [&mut self.python, &mut self.node] {
+        for files in [&mut self.python, &mut self.node, &mut self.native] {
             if let Err(reason) = &mut files.version {
                 *reason = shown(reason);
             }
@@ -99,6 +114,7 @@ impl Runtimes {
         match runtime {
             Runtime::Python3 => &self.python,
             Runtime::Node => &self.node,
+            Runtime::Native => &self.native,
         }
     }
 
@@ -119,7 +135,11 @@ impl Runtimes {
 
     /// For `GET /api/v1/node`.
     pub fn describe(&self) -> Value {
-        json!({ "python3": self.python.describe(), "node": self.node.describe() })
+        json!({
+            "python3": self.python.describe(),
+            "node": self.node.describe(),
+            "native": self.native.describe(),
+        })
     }
 }
 

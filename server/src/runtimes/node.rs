@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(files.version.as_deref(), Ok("20.11.1"));
         assert_eq!(files.fork, Ok(()));
         assert_eq!(
-            files.argv(64),
+            files.argv("main.handler", 64),
             [
                 "/opt/hearth/node/bin/node",
                 "--max-old-space-size=64",
@@ -244,7 +244,10 @@ mod tests {
         let files = probed(no, &[]);
         assert_eq!(files.version.as_deref(), Ok("24.1.0"));
         assert_eq!(files.fork, Err("it was killed by signal 11".into()));
-        assert_eq!(files.argv(64).last().map(String::as_str), Some("--prefork"));
+        assert_eq!(
+            files.argv("main.handler", 64).last().map(String::as_str),
+            Some("--prefork")
+        );
         let yes = r#"echo '{"version":"24.1.0","fork":true}'"#;
         let off = probed(yes, &["--node-fork", "off"]);
         assert_eq!(off.fork, Err("HEARTH_NODE_FORK=off".into()));

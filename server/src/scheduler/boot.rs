@@ -253,7 +253,7 @@ pub(super) fn sandbox_spec(
         uid_base: uid,
         code_dir: deployment.package.path(),
         runtime_name: runtime.name,
-        argv: runtime.argv(spec.memory_mb),
+        argv: runtime.argv(&spec.handler, spec.memory_mb),
         forks: runtime.fork.is_ok(),
         env,
         memory_bytes: u64::from(spec.memory_mb) * 1024 * 1024,

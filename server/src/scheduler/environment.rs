@@ -45,10 +45,6 @@ pub(super) fn environment(
         ("AWS_DEFAULT_REGION", REGION.into()),
         ("AWS_REGION", REGION.into()),
         (
-            "AWS_EXECUTION_ENV",
-            execution_env(spec.runtime, &runtime.version),
-        ),
-        (
             "AWS_LAMBDA_FUNCTION_MEMORY_SIZE",
             spec.memory_mb.to_string(),
         ),
@@ -77,6 +73,9 @@ pub(super) fn environment(
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))
         .collect();
+    if let Some(name) = execution_env(spec.runtime, &runtime.version) {
+        variables.insert("AWS_EXECUTION_ENV".to_owned(), name);
+    }
     if spec.secrets.iter().any(|given| given.brokered().is_some()) {
         variables.extend(TRUSTING.map(|(name, file)| (name.to_owned(), file.to_owned())));
     }
@@ -102,16 +101,17 @@ fn initialization(runtime: &RuntimeFiles) -> &'static str {
     }
 }
 
-/// `AWS_Lambda_python3.11`, `AWS_Lambda_nodejs20.x`.
-fn execution_env(runtime: Runtime, version: &Result<String, String>) -> String {
+/// `AWS_Lambda_python3.11`, `AWS_Lambda_nodejs20.x`; none of what brings its own runtime, as on Lambda.
+fn execution_env(runtime: Runtime, version: &Result<String, String>) -> Option<String> {
     let mut parts = version.as_deref().unwrap_or_default().split('.');
     let major = parts.next().unwrap_or_default();
     match runtime {
         Runtime::Python3 => {
             let minor = parts.next().unwrap_or_default();
-            format!("AWS_Lambda_python{major}.{minor}")
+            Some(format!("AWS_Lambda_python{major}.{minor}"))
         }
-        Runtime::Node => format!("AWS_Lambda_nodejs{major}.x"),
+        Runtime::Node => Some(format!("AWS_Lambda_nodejs{major}.x")),
+        Runtime::Native => None,
     }
 }
 
@@ -123,12 +123,13 @@ mod tests {
     fn the_execution_environment_is_named_as_lambda_names_it() {
         let version = |text: &str| Ok(text.to_owned());
         assert_eq!(
-            execution_env(Runtime::Python3, &version("3.11.2")),
-            "AWS_Lambda_python3.11"
+            execution_env(Runtime::Python3, &version("3.11.2")).as_deref(),
+            Some("AWS_Lambda_python3.11")
         );
         assert_eq!(
-            execution_env(Runtime::Node, &version("22.4.1")),
-            "AWS_Lambda_nodejs22.x"
+            execution_env(Runtime::Node, &version("22.4.1")).as_deref(),
+            Some("AWS_Lambda_nodejs22.x")
         );
+        assert_eq!(execution_env(Runtime::Native, &version("0.1.0")), None);
     }
 }

@@ -32,7 +32,7 @@ impl Deployment {
             // Packages are named after their content.
             code: self.package.path().display().to_string(),
             runtime: runtime.version.clone().unwrap_or_default(),
-            argv: runtime.argv(self.spec.memory_mb),
+            argv: runtime.argv(&self.spec.handler, self.spec.memory_mb),
             secrets: self.secret_revisions(),
         };
         self.resources

@@ -37,6 +37,7 @@ mod logins;
 mod loopback;
 mod matrix;
 mod mutations;
+mod native;
 mod network;
 mod node;
 mod notes;

@@ -12,7 +12,7 @@ use crate::starters::{STARTERS, Starter};
 pub struct FunctionForm {
     /// The function's name.
     pub name: String,
-    /// `python3` or `node`.
+    /// `python3`, `node` or `native`.
     pub runtime: String,
     /// `module.function`.
     pub handler: String,
@@ -133,6 +133,8 @@ pub struct NewPage {
     pub form: FunctionForm,
     /// Key of the starter in the editor.
     pub starter: String,
+    /// Why `native` cannot be chosen; empty when it can.
+    pub native_reason: String,
     /// Why `node` cannot be chosen; empty when it can.
     pub node_reason: String,
     /// Why functions of `node` start by boot, if they are available; empty if they start by fork.

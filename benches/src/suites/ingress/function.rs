@@ -1,4 +1,4 @@
-//! Datagrams and requests to a Python function's ports at two servers in turns: one has the interface, and reads datagrams from
+//! Datagrams to a Python and to a native function's port, and requests to a Python function's, at two servers in turns: one has the interface, and reads datagrams from
 //! AF_XDP; the other has no ingress at the interface, and reads them from a socket.
 
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use anyhow::{Context as _, ensure};
 use hearth_testkit::namespaces::Namespace;
 use serde_json::{Value, json};
 
-use super::datagrams::{CLIENT, PORT, QUICK_TURN, TURN, address, conclude};
+use super::datagrams::{CLIENT, PORT, QUICK_TURN, TURN, conclude};
 use super::echo::{Echoed, echoes};
 use super::world::{CONNECTIONS, HOST, world};
 use crate::client::request;
@@ -17,7 +17,7 @@ use crate::load::{self, Observed};
 use crate::processes::family_cpu_time;
 use crate::results::Document;
 use crate::scale::Scale;
-use crate::server::{Runtime, Server};
+use crate::server::{Runtime, Server, program};
 use crate::suites::pair::Pair;
 
 /// Datagrams under way at a time.
@@ -27,9 +27,38 @@ pub const SOCKET: &str = "socket";
 /// See [`SOCKET`].
 pub const AF_XDP: &str = "AF_XDP";
 
-/// The category of so many datagrams under way.
-pub fn category(under_way: usize) -> String {
-    format!("a datagram to a Python function, {under_way} under way")
+/// Whom the datagrams are for: each has a port of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Receiver {
+    /// A function in Python.
+    Python,
+    /// The same in Rust.
+    Native,
+}
+
+impl Receiver {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Python, Self::Native];
+
+    fn port(self) -> u16 {
+        match self {
+            Self::Python => PORT,
+            Self::Native => NATIVE_PORT,
+        }
+    }
+
+    /// What the report calls a datagram for it.
+    pub fn datagram(self) -> &'static str {
+        match self {
+            Self::Python => "a datagram to a Python function",
+            Self::Native => "a datagram to a native function",
+        }
+    }
+
+    /// The category of so many datagrams under way.
+    pub fn category(self, under_way: usize) -> String {
+        format!("{}, {under_way} under way", self.datagram())
+    }
 }
 
 const ROUNDS: usize = 20;
@@ -38,6 +67,8 @@ def handler(event, context):
     return {"body": event.get("body") or "", "isBase64Encoded": True}
 "#;
 
+/// The native function's port.
+const NATIVE_PORT: u16 = 9_002;
 /// The port for HTTP.
 const TCP_PORT: u16 = 9_001;
 /// Many short rounds: what is looked for is less than what a shared host's speed drifts by in a second.
@@ -90,7 +121,7 @@ fn in_turns(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     {
         namespace.enter()?;
         if let Err(reason) = server.runtime(Runtime::Python)? {
-            document.skip(&category(UNDER_WAY[0]), reason);
+            document.skip(&Receiver::Python.category(UNDER_WAY[0]), reason);
             return Ok(());
         }
         let node = server.call("GET", "/node", &Value::Null)?;
@@ -104,30 +135,50 @@ fn in_turns(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
             { "protocol": "tcp", "port": TCP_PORT },
         ] });
         server.deploy("echo", Runtime::Python, ECHO, &triggers)?;
-        let ingress = server.call("GET", "/functions/echo/ingress", &Value::Null)?;
-        let by = if *row == AF_XDP { "af_xdp" } else { "socket" };
-        ensure!(ingress["ports"][0]["by"] == by, "{row}: {ingress}");
+        let triggers = json!([{ "protocol": "udp", "port": NATIVE_PORT }]).to_string();
+        let echo = program("native_echo")?;
+        server.deploy_program("native-echo", &echo, &[("triggers", &triggers)])?;
+        for name in ["echo", "native-echo"] {
+            let ingress =
+                server.call("GET", &format!("/functions/{name}/ingress"), &Value::Null)?;
+            let by = if *row == AF_XDP { "af_xdp" } else { "socket" };
+            ensure!(ingress["ports"][0]["by"] == by, "{row}: {ingress}");
+        }
     }
+    for receiver in Receiver::ALL {
+        udp(&hosts, receiver, scale, document)?;
+    }
+    tcp(&hosts, scale, document)
+}
+
+/// Datagrams at a function's port.
+fn udp(
+    hosts: &[Host; 2],
+    receiver: Receiver,
+    scale: Scale,
+    document: &mut Document,
+) -> anyhow::Result<()> {
+    let address = SocketAddr::new(HOST.ip(), receiver.port());
     for under_way in UNDER_WAY {
         let mut seen = [(); 2].map(|()| (Echoed::default(), Duration::ZERO));
         for _ in 0..scale.pick(ROUNDS, 1) {
             for (host, (seen, cpu)) in hosts.iter().zip(&mut seen) {
                 let turn = scale.pick(TURN, QUICK_TURN);
                 let before = family_cpu_time(host.server.pid())?;
-                let client = || echoes(CLIENT, address(), under_way, turn);
+                let client = || echoes(CLIENT, address, under_way, turn);
                 let echoed = host.client.within(client).context(host.row)?;
                 *cpu += family_cpu_time(host.server.pid())?.saturating_sub(before);
                 seen.extend(&echoed);
             }
         }
         for (host, (seen, cpu)) in hosts.iter().zip(seen) {
-            let category = category(under_way);
+            let category = receiver.category(under_way);
             let rate = seen.samples.len() as f64 / seen.took.as_secs_f64();
             document.figure(&category, host.row, rate, "datagrams/s");
             conclude(&category, host.row, seen, cpu, document);
         }
     }
-    tcp(&hosts, scale, document)
+    Ok(())
 }
 
 /// Requests at the functions' TCP ports.

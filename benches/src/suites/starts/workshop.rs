@@ -90,7 +90,7 @@ impl Workshop {
             uid_base,
             code_dir: code.to_owned(),
             runtime_name: files.name,
-            argv: files.argv(MEMORY_MB),
+            argv: files.argv("main.handler", MEMORY_MB),
             forks: true,
             env: vec![("PATH".into(), "/usr/bin".into())],
             memory_bytes: u64::from(MEMORY_MB) << 20,

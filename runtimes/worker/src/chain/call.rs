@@ -4,91 +4,25 @@
 //! with the result. Any number of calls may be under way, as many as there are blocks; their results are taken in any order.
 
 mod error;
+mod granted;
+mod in_place;
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use self::error::CallError;
+pub(super) use self::granted::Granted;
+use self::granted::{Call, Reply};
+pub use self::in_place::Held;
 use hearth_chain::{Descriptor, Instance, Kind, Member, Note, SendError};
 
-use super::{ChainMember, Current, MemberError};
+use super::{ChainMember, Content, Current, MemberError};
 
 /// Longest wait before the calls under way are looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// A block of this instance's own.
-#[derive(Debug)]
-pub(super) struct Granted {
-    descriptor: Descriptor,
-    call: Option<Call>,
-}
-
-/// What a block is used for.
-#[derive(Debug)]
-struct Call {
-    to: Instance,
-    member: Member,
-    /// Of which request.
-    request: u32,
-    reply: Option<Reply>,
-}
-
-#[derive(Debug)]
-enum Reply {
-    Result(u32),
-    Failure(u32),
-    Gone,
-}
-
 impl ChainMember {
-    /// Takes what is no request: a grant, a reply; false if it must not have come.
-    pub(super) fn take_other(&mut self, from: Instance, descriptor: &Descriptor) -> bool {
-        match descriptor.kind {
-            Kind::Grant if from == Instance::GATEWAY => {
-                self.granted.push(Granted {
-                    descriptor: *descriptor,
-                    call: None,
-                });
-                true
-            }
-            Kind::Reply | Kind::Failure => {
-                let me = self.me;
-                let is_awaited = |granted: &&mut Granted| {
-                    let own = granted.descriptor;
-                    let is_own =
-                        (own.block, own.generation) == (descriptor.block, descriptor.generation);
-                    is_own && granted.call.as_ref().is_some_and(|call| call.to == from)
-                };
-                let Some(granted) = self.granted.iter_mut().find(is_awaited) else {
-                    return false;
-                };
-                let note = Note {
-                    holder: me,
-                    epoch: 0,
-                    hop: descriptor.hop,
-                };
-                self.pool.note(descriptor.block, note);
-                if let Some(call) = &mut granted.call {
-                    call.reply = Some(match descriptor.kind {
-                        Kind::Reply => Reply::Result(descriptor.len),
-                        _ => Reply::Failure(descriptor.len),
-                    });
-                }
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// A peer has ended: what it was called for has no reply, and its block is back.
-    pub(super) fn end_calls_of(&mut self, peer: Instance) {
-        for call in self.granted.iter_mut().filter_map(|one| one.call.as_mut()) {
-            if call.to == peer && call.reply.is_none() {
-                call.reply = Some(Reply::Gone);
-            }
-        }
-    }
-
     /// Begins a call; its number, for [`Self::finish_call`].
     ///
     /// # Errors
@@ -100,21 +34,33 @@ impl ChainMember {
         payload: &[u8],
     ) -> Result<u32, CallError> {
         let current = self.current.ok_or(CallError::NoRequest)?;
+        let member = self.callable(&current, name)?;
+        self.check_size(payload.len())?;
+        let at = self.free_block(&current).ok_or(CallError::NoBlock)?;
+        self.call(control, &current, member, at, Content::Bytes(payload))
+    }
+
+    /// The member of this name, if it may be called.
+    fn callable(&self, current: &Current, name: &str) -> Result<Member, CallError> {
         let member = self.named(name)?;
         let table = current.descriptor.table;
-        if self.routes.allows(table, self.member, member, Kind::Call) != Ok(true) {
-            return Err(CallError::NotAllowed(name.to_owned()));
+        match self.routes.allows(table, self.member, member, Kind::Call) {
+            Ok(true) => Ok(member),
+            _ => Err(CallError::NotAllowed(name.to_owned())),
         }
-        let limit = self.pool.shape().block_bytes() as usize;
-        if payload.len() > limit {
-            return Err(CallError::TooLarge {
-                bytes: payload.len(),
-                limit,
-            });
-        }
-        let at = self.free_block(&current).ok_or(CallError::NoBlock)?;
-        let descriptor = self.fill(at, &current, payload)?;
-        let to = self.send_call(control, &current, member, name, descriptor)?;
+    }
+
+    /// Sends a call in the block at this place; its number.
+    fn call(
+        &mut self,
+        control: &OwnedFd,
+        current: &Current,
+        member: Member,
+        at: usize,
+        payload: Content<'_>,
+    ) -> Result<u32, CallError> {
+        let descriptor = self.fill(at, current, payload)?;
+        let to = self.send_call(control, current, member, descriptor)?;
         let granted = &mut self.granted[at];
         granted.call = Some(Call {
             to,
@@ -130,6 +76,12 @@ impl ChainMember {
     /// # Errors
     /// [`CallError`].
     pub fn finish_call(&mut self, control: &OwnedFd, call: u32) -> Result<Vec<u8>, CallError> {
+        let (at, len) = self.reply(control, call)?;
+        Ok(self.read(at, len))
+    }
+
+    /// Waits for a call's result: the place of its block, and its length.
+    fn reply(&mut self, control: &OwnedFd, call: u32) -> Result<(usize, u32), CallError> {
         let current = self.current.ok_or(CallError::NoRequest)?;
         let request = current.descriptor.request;
         let at = self.granted.iter().position(|granted| {
@@ -172,38 +124,42 @@ impl ChainMember {
         current: &Current,
         member: Member,
         reply: &Reply,
-    ) -> Result<Vec<u8>, CallError> {
+    ) -> Result<(usize, u32), CallError> {
         let block = self.granted[at].descriptor.block;
         self.pool.adopt_stays(block, current.descriptor.block);
-        let read = |len: u32| {
-            let mut bytes = Vec::new();
-            let descriptor = Descriptor {
-                len,
-                ..self.granted[at].descriptor
-            };
-            // Its length may be what the other member likes: then it is none of a result.
-            if let Ok(payload) = self.pool.check(&descriptor, Instance::GATEWAY) {
-                payload.read(&mut bytes);
-            }
-            bytes
-        };
         match *reply {
-            Reply::Result(len) => Ok(read(len)),
+            Reply::Result(len) => Ok((at, len)),
             Reply::Failure(len) => Err(CallError::Failed {
-                error: read(len),
+                error: self.read(at, len),
                 member: self.name(member),
             }),
             Reply::Gone => Err(CallError::Crashed(self.name(member))),
         }
     }
 
-    /// A block that no call uses, or whose call nobody waits for and that is back.
+    /// What so many bytes of the block at this place are. Their number may be what the other member likes: then they are none.
+    fn read(&self, at: usize, len: u32) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let descriptor = Descriptor {
+            len,
+            ..self.granted[at].descriptor
+        };
+        if let Ok(payload) = self.pool.check(&descriptor, Instance::GATEWAY) {
+            payload.read(&mut bytes);
+        }
+        bytes
+    }
+
+    /// A block that nobody uses: no call, no handler in place; or whose call nobody waits for and that is back.
     fn free_block(&mut self, current: &Current) -> Option<usize> {
         let request = current.descriptor.request;
-        self.granted.iter().position(|granted| match &granted.call {
+        let is_free = |granted: &Granted| match &granted.call {
             None => true,
             Some(call) => call.request != request && call.reply.is_some(),
-        })
+        };
+        self.granted
+            .iter()
+            .position(|granted| is_free(granted) && Arc::strong_count(&granted.hold) == 1)
     }
 
     /// Puts a payload into a block of its own; the descriptor of the call.
@@ -211,7 +167,7 @@ impl ChainMember {
         &mut self,
         at: usize,
         current: &Current,
-        payload: &[u8],
+        payload: Content<'_>,
     ) -> Result<Descriptor, CallError> {
         let own = self.granted[at].descriptor;
         let Descriptor {
@@ -234,7 +190,7 @@ impl ChainMember {
             .pool
             .check(&own, Instance::GATEWAY)
             .map_err(|_| CallError::NoBlock)?;
-        descriptor.len = block.write(payload).map_err(|_| CallError::NoBlock)?;
+        descriptor.len = payload.put(&mut block).map_err(|_| CallError::NoBlock)?;
         let envelope = self.pool.envelope(current.descriptor.block);
         self.pool.describe(own.block, &envelope);
         Ok(descriptor)
@@ -246,7 +202,6 @@ impl ChainMember {
         control: &OwnedFd,
         current: &Current,
         member: Member,
-        name: &str,
         mut descriptor: Descriptor,
     ) -> Result<Instance, CallError> {
         loop {
@@ -268,7 +223,7 @@ impl ChainMember {
                 }
             }
             if Instant::now() >= current.deadline {
-                return Err(CallError::Unreached(name.to_owned()));
+                return Err(CallError::Unreached(self.name(member)));
             }
             self.wait(control, current.deadline)?;
         }

@@ -44,6 +44,7 @@ impl ChainMember {
             carrier,
             edges,
             slots,
+            in_place,
         } = message
         else {
             return Err(MemberError::Message("another message before the first"));
@@ -75,6 +76,7 @@ impl ChainMember {
             names: Vec::new(),
             granted: Vec::new(),
             streams: streams(),
+            in_place,
         };
         Ok(joined.hear(control)?.then_some(joined))
     }

@@ -5,6 +5,7 @@
 //! sleeps on the chain's rings. Whatever a peer sends is checked here: the kind of descriptor that its edge allows, the place in
 //! the route, the block. What fails is refused and counted, and the instance goes on.
 
+mod block;
 mod call;
 mod control;
 mod pass;
@@ -21,7 +22,8 @@ use hearth_chain::{
     Arrival, Board, ChainError, Descriptor, Instance, Kind, Member, PoolView, RecvError, SendError,
 };
 
-pub use self::call::CallError;
+pub use self::block::{Area, Content, LeftCopy};
+pub use self::call::{CallError, Held};
 use rustix::io::ioctl_fionread;
 
 use self::call::Granted;
@@ -99,17 +101,26 @@ pub struct ChainMember {
     granted: Vec<Granted>,
     /// The pipes of its log.
     streams: Vec<OwnedFd>,
+    /// Whether the chain's settings say that the handler has payloads in place.
+    in_place: bool,
 }
 
 impl ChainMember {
-    /// Waits for a request and copies its payload to `event`; nothing when the server is gone or has closed this instance.
+    /// Whether the handler is to have payloads in place, by the chain's settings.
+    #[must_use]
+    pub fn is_in_place(&self) -> bool {
+        self.in_place
+    }
+
+    /// Waits for a request and copies its payload to `event`, if there is one: else it stays in [`Self::block`]. Nothing when
+    /// the server is gone or has closed this instance.
     ///
     /// # Errors
     /// The system's.
     pub fn receive(
         &mut self,
         control: &OwnedFd,
-        event: &mut Vec<u8>,
+        mut event: Option<&mut Vec<u8>>,
     ) -> Result<Option<Request>, MemberError> {
         loop {
             self.report_load();
@@ -121,7 +132,7 @@ impl ChainMember {
                     Err(_) => return Ok(None),
                 },
             };
-            if let Some(request) = self.take(arrival, event) {
+            if let Some(request) = self.take(arrival, event.as_deref_mut()) {
                 return Ok(Some(request));
             }
         }
@@ -155,7 +166,7 @@ impl ChainMember {
     }
 
     /// Takes what arrived, if it is a request for this member.
-    fn take(&mut self, arrival: Arrival, event: &mut Vec<u8>) -> Option<Request> {
+    fn take(&mut self, arrival: Arrival, event: Option<&mut Vec<u8>>) -> Option<Request> {
         let Arrival { from, descriptor } = arrival;
         if !matches!(descriptor.kind, Kind::Pass | Kind::Call) {
             if !self.take_other(from, &descriptor) {
@@ -174,8 +185,10 @@ impl ChainMember {
             self.board.count_refused();
             return None;
         };
-        event.clear();
-        payload.read(event);
+        if let Some(event) = event {
+            event.clear();
+            payload.read(event);
+        }
         let envelope = self.pool.envelope(descriptor.block);
         self.peers.may_spin(envelope.free_core);
         self.current = Some(Current {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use hearth_abi::monotonic_ns;
 use hearth_chain::{Descriptor, Instance, Kind, Member, Note, SendError, Stay};
 
-use super::{CallError, ChainMember, Current, MemberError};
+use super::{CallError, ChainMember, Content, Current, MemberError};
 
 /// Longest wait for news while a member has no instance to send to.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -16,7 +16,7 @@ const TOO_LONG: &[u8] = br#"{"errorType":"Runtime.ErrorTooLarge","errorMessage":
 
 /// Where a result goes.
 #[derive(Debug, Clone, Copy)]
-enum Target {
+pub(super) enum Target {
     /// To the instance that called.
     Caller(Instance),
     /// To an instance of the member at this position of the route, or to the gateway.
@@ -24,11 +24,11 @@ enum Target {
 }
 
 impl ChainMember {
-    /// Passes a result on, JSON text: to the next member of the route, or to the caller.
+    /// Passes a result on: to the next member of the route, or to the caller.
     ///
     /// # Errors
     /// The gateway is gone, or the system's.
-    pub fn pass(&mut self, control: &OwnedFd, payload: &[u8]) -> Result<(), MemberError> {
+    pub fn pass(&mut self, control: &OwnedFd, payload: Content<'_>) -> Result<(), MemberError> {
         let Some(current) = self.current else {
             return Ok(());
         };
@@ -69,6 +69,7 @@ impl ChainMember {
             Kind::Call => current.from,
             _ => Instance::GATEWAY,
         };
+        let error = Content::Bytes(error);
         let sent = self.send(current, to, Kind::Failure, current.descriptor.hop, error);
         match to {
             Instance::GATEWAY => Ok(sent?),
@@ -84,19 +85,20 @@ impl ChainMember {
     ) -> Result<(), MemberError> {
         if replied.is_err() {
             let hop = current.descriptor.hop;
-            self.send(current, Instance::GATEWAY, Kind::Return, hop, &[])?;
+            let nothing = Content::InPlace(0);
+            self.send(current, Instance::GATEWAY, Kind::Return, hop, nothing)?;
         }
         Ok(())
     }
 
-    /// Answers now: the request ends with this result, JSON text, wherever on the route it is; a caller gets it as the reply. What
+    /// Answers now: the request ends with this result, wherever on the route it is; a caller gets it as the reply. What
     /// the handler returns later goes nowhere.
     ///
     /// # Errors
     /// [`CallError`]; the request goes on.
-    pub fn respond(&mut self, payload: &[u8]) -> Result<(), CallError> {
+    pub fn respond(&mut self, payload: Content<'_>) -> Result<(), CallError> {
         let current = self.current.ok_or(CallError::NoRequest)?;
-        self.check_size(payload)?;
+        self.check_size(payload.len())?;
         self.leave(&current);
         self.current = None;
         let hop = current.descriptor.hop;
@@ -117,11 +119,21 @@ impl ChainMember {
         &mut self,
         control: &OwnedFd,
         name: &str,
-        payload: &[u8],
+        payload: Content<'_>,
     ) -> Result<(), CallError> {
+        let (current, target) = self.place_ahead(name, payload.len())?;
+        Ok(self.hand_over(control, current, target, payload)?)
+    }
+
+    /// Where [`Self::send_ahead`] would pass so many bytes on.
+    pub(super) fn place_ahead(
+        &self,
+        name: &str,
+        bytes: usize,
+    ) -> Result<(Current, Target), CallError> {
         let current = self.current.ok_or(CallError::NoRequest)?;
         let member = self.named(name)?;
-        self.check_size(payload)?;
+        self.check_size(bytes)?;
         let Descriptor {
             table,
             route,
@@ -139,18 +151,7 @@ impl ChainMember {
         let hop = places
             .find(|&place| self.routes.hop(table, route, place) == Ok(Some(member)))
             .ok_or_else(not_allowed)?;
-        Ok(self.hand_over(control, current, Target::Next { member, hop }, payload)?)
-    }
-
-    fn check_size(&self, payload: &[u8]) -> Result<(), CallError> {
-        let limit = self.pool.shape().block_bytes() as usize;
-        if payload.len() <= limit {
-            return Ok(());
-        }
-        Err(CallError::TooLarge {
-            bytes: payload.len(),
-            limit,
-        })
+        Ok((current, Target::Next { member, hop }))
     }
 
     fn target(&self, current: &Current) -> Result<Target, &'static [u8]> {
@@ -182,7 +183,7 @@ impl ChainMember {
         control: &OwnedFd,
         current: Current,
         target: Target,
-        payload: &[u8],
+        payload: Content<'_>,
     ) -> Result<(), MemberError> {
         self.leave(&current);
         let (member, hop) = match target {
@@ -250,14 +251,14 @@ impl ChainMember {
         to: Instance,
         kind: Kind,
         hop: u8,
-        payload: &[u8],
+        payload: Content<'_>,
     ) -> Result<(), SendError> {
         let mut descriptor = current.descriptor;
         let Ok(mut block) = self.pool.check(&descriptor, current.from) else {
             return Ok(());
         };
         // Its length was compared with the block's before.
-        let Ok(len) = block.write(payload) else {
+        let Ok(len) = payload.put(&mut block) else {
             return Ok(());
         };
         descriptor.len = len;

@@ -4,6 +4,7 @@ use hearth_abi::{Flags, Kind};
 use rustix::process::getpid;
 
 use super::{Channel, ChannelError};
+use crate::chain::Content;
 use crate::sys;
 
 impl Channel {
@@ -30,11 +31,25 @@ impl Channel {
         if let Some(chain) = &mut self.chain {
             let left = match kind {
                 Kind::ResponseError => chain.fail(payload),
-                _ => chain.pass(&self.ready, payload),
+                _ => chain.pass(&self.ready, Content::Bytes(payload)),
             };
             return Ok(left?);
         }
         Ok(self.blocking.send_message(kind, &self.id, payload)?)
+    }
+
+    /// Passes the block of a chain's request on, with a result that is in it or is put there; nothing if it was passed on before.
+    ///
+    /// # Errors
+    /// The chain broke.
+    pub fn finish_content(&mut self, content: Content<'_>) -> Result<(), ChannelError> {
+        self.check_owner()?;
+        self.handler_ended();
+        sys::flush_c_streams();
+        match &mut self.chain {
+            Some(chain) => Ok(chain.pass(&self.ready, content)?),
+            None => Ok(()),
+        }
     }
 
     /// Answers an HTTP request: the head as JSON text, and the whole body.

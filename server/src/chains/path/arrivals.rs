@@ -2,15 +2,17 @@
 //! the request that it claims to be of; what fails is counted and changes nothing.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use hearth_chain::{Arrival, Block, Descriptor, Instance, Kind, Member, RecvError};
+use hearth_chain::{Arrival, Block, Descriptor, Instance, Kind, Member, RecvError, Refused};
 use tokio_util::sync::CancellationToken;
 
 use super::Path;
 use super::pending::Came;
+use super::seats::Wrong;
 
+/// Descriptors that are taken before other tasks of the server have a turn.
+const AT_ONCE: usize = 256;
 /// Interval between looks for requests that nobody waits for.
 const SWEEP: Duration = Duration::from_millis(500);
 /// How long after its deadline an instance may keep a request that it does not say it works on. Then it is ended: what it keeps is
@@ -43,8 +45,12 @@ impl Path {
     async fn receive(self: &Arc<Self>) -> std::io::Result<()> {
         let mut vain = 0_u32;
         loop {
-            vain = match self.take_arrivals() {
+            vain = match self.take_arrivals(AT_ONCE) {
                 0 => vain.saturating_add(1),
+                AT_ONCE => {
+                    tokio::task::yield_now().await;
+                    continue;
+                }
                 _ => 0,
             };
             let may_sleep = self.inbox.lock().announce();
@@ -58,85 +64,93 @@ impl Path {
         }
     }
 
-    /// Takes what has come; how many descriptors.
-    pub(super) fn take_arrivals(self: &Arc<Self>) -> usize {
-        let mut taken = 0;
-        loop {
+    /// Takes what has come, so many descriptors at most; how many there were.
+    pub(super) fn take_arrivals(self: &Arc<Self>, most: usize) -> usize {
+        for taken in 0..most {
             let received = self.inbox.lock().try_recv();
             match received {
                 Ok(None) => return taken,
                 Ok(Some(arrival)) => {
-                    taken += 1;
-                    if self.take(arrival).is_none() {
-                        self.count_refused(arrival.from);
+                    if let Err(wrong) = self.take(arrival) {
+                        self.refuse(arrival.from, wrong);
                     }
                 }
                 // Its end is noticed by its process, and brings all else along.
                 Err(RecvError::Gone(_)) => {}
                 Err(RecvError::Broken { from, violation }) => {
-                    self.count_refused(from);
-                    tracing::warn!(chain = self.spec.name, %violation, "an instance of a chain broke its ring, and is ended");
-                    if let Some(seat) = self.seat_of(from) {
-                        seat.hung.cancel();
-                    }
+                    self.refuse(from, Wrong::Rule(format!("its ring: {violation}")));
                 }
-                Err(RecvError::Refused { from, .. }) => self.count_refused(from),
+                Err(RecvError::Refused { from, refused }) => {
+                    self.refuse(from, Wrong::Rule(format!("its descriptor: {refused}")));
+                }
                 // Of a wait, which this is not.
                 Err(_) => return taken,
             }
         }
+        most
     }
 
-    fn count_refused(&self, from: Instance) {
-        let member = self.member_of(from);
-        if let Some(refused) = self.refused.get(usize::from(member.0)) {
-            refused.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Does what a descriptor says; nothing if it must not say so.
-    fn take(self: &Arc<Self>, arrival: Arrival) -> Option<()> {
+    /// Does what a descriptor says.
+    fn take(self: &Arc<Self>, arrival: Arrival) -> Result<(), Wrong> {
+        let rule = |fault: &str| Wrong::Rule(fault.to_owned());
         let Arrival { from, descriptor } = arrival;
         let member = self.member_of(from);
-        let is_allowed = descriptor.table == self.table
-            && self.plan.allows(member, Member::GATEWAY, descriptor.kind);
-        if descriptor.kind == Kind::Return {
-            return is_allowed.then(|| self.take_back(from, &descriptor))?;
+        if descriptor.table != self.table
+            || !self.plan.allows(member, Member::GATEWAY, descriptor.kind)
+        {
+            return Err(rule("it may not send this to the gateway"));
         }
-        let is_known = self.pending.with(descriptor.request, |entry| {
+        if descriptor.kind == Kind::Return {
+            return self.take_back(from, &descriptor).ok_or(Wrong::Stray);
+        }
+        let is_of_request = self.pending.with(descriptor.request, |entry| {
             entry.block == Block::of(&descriptor) && entry.route == descriptor.route
         });
-        if !is_allowed || is_known != Some(true) || self.pool.check(&descriptor, from).is_err() {
-            return None;
+        if !is_of_request.ok_or(Wrong::Stray)? {
+            return Err(rule(
+                "its descriptor names a block or a route that is not its request's",
+            ));
+        }
+        match self.pool.check(&descriptor, from) {
+            Ok(_) => {}
+            // Somebody else has ended the request since.
+            Err(Refused::Stale { .. }) => return Err(Wrong::Stray),
+            Err(refused) => return Err(Wrong::Rule(format!("its descriptor: {refused}"))),
         }
         match descriptor.kind {
             Kind::Failure => {
                 let member = self.name(member).to_string();
-                let entry = self.pending.remove(descriptor.request)?;
                 let len = descriptor.len;
-                entry.end(self, Came::Failure { member, len });
-                Some(())
+                self.end(&descriptor, Came::Failure { member, len })
             }
             Kind::Pass => self.pass(descriptor),
-            Kind::End => self.answer(&descriptor),
-            Kind::Call | Kind::Reply | Kind::Grant | Kind::Return => None,
+            Kind::End => self.end(&descriptor, Came::Answer(descriptor.len)),
+            Kind::Call | Kind::Reply | Kind::Grant | Kind::Return => {
+                Err(rule("it may not send this to the gateway"))
+            }
         }
     }
 
-    fn pass(self: &Arc<Self>, descriptor: Descriptor) -> Option<()> {
+    fn pass(self: &Arc<Self>, descriptor: Descriptor) -> Result<(), Wrong> {
+        let no_place = || {
+            Wrong::Rule("it passed a request to a place that its route does not have".to_owned())
+        };
         let Descriptor {
             table, route, hop, ..
         } = descriptor;
+        let place = |hop| self.routes.hop(table, route, hop).map_err(|_| no_place());
         // The last of 256 hops cannot be counted beyond.
         let is_last = hop == u8::MAX;
-        match self.routes.hop(table, route, hop).ok()? {
+        match place(hop)? {
             Some(Member::GATEWAY) => {
                 let onward = Descriptor {
-                    hop: hop.checked_add(1)?,
+                    hop: hop.checked_add(1).ok_or_else(no_place)?,
                     ..descriptor
                 };
                 // Its place may have to be waited for, and nothing else should.
-                let next = self.routes.hop(table, route, onward.hop).ok()??;
+                let Some(next) = place(onward.hop)? else {
+                    return self.end(&descriptor, Came::Answer(descriptor.len));
+                };
                 if !self.send_to(next, onward) {
                     let path = self.clone();
                     tokio::spawn(async move {
@@ -147,17 +161,19 @@ impl Path {
                         }
                     });
                 }
-                Some(())
+                Ok(())
             }
-            Some(_) if !is_last => None,
-            Some(_) | None => self.answer(&descriptor),
+            Some(_) if !is_last => Err(Wrong::Rule(
+                "it passed a request to the gateway that another member is next to have".to_owned(),
+            )),
+            Some(_) | None => self.end(&descriptor, Came::Answer(descriptor.len)),
         }
     }
 
-    fn answer(&self, descriptor: &Descriptor) -> Option<()> {
-        let entry = self.pending.remove(descriptor.request)?;
-        entry.end(self, Came::Answer(descriptor.len));
-        Some(())
+    fn end(&self, descriptor: &Descriptor, came: Came) -> Result<(), Wrong> {
+        let entry = self.pending.remove(descriptor.request);
+        entry.ok_or(Wrong::Stray)?.end(self, came);
+        Ok(())
     }
 
     /// Ends the instance that a request hangs in, if it says that it works on it; the name of the member that has it.

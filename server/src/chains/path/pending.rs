@@ -29,6 +29,13 @@ pub(super) enum Came {
         /// How it ended.
         reason: String,
     },
+    /// It was ended because it broke a rule.
+    Broken {
+        /// Name of the member.
+        member: String,
+        /// Which.
+        reason: String,
+    },
 }
 
 /// A request under way.

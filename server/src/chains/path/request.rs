@@ -228,6 +228,7 @@ impl Path {
                 })
             }
             Came::Ended { member, reason } => Err(InvokeError::Crashed { member, reason }),
+            Came::Broken { member, reason } => Err(InvokeError::Broken { member, reason }),
         }
     }
 

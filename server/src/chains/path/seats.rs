@@ -2,7 +2,8 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
 use hearth_chain::join::Join;
 use hearth_chain::routes::Seat as Entry;
@@ -13,9 +14,12 @@ use tokio_util::sync::CancellationToken;
 use super::pending::Came;
 use super::{NUMBERS, Path};
 use crate::model::InvocationId;
+use crate::model::chain::PayloadForm;
 
 /// Requests that an instance handles at a time.
 const CAPACITY: u32 = 1;
+/// Descriptors of no request that an instance may send in its life. One that keeps to the rules sends some, if ever, when others end.
+const STRAYS_MAX: u32 = 256;
 
 /// An instance as the gateway knows it.
 pub(in crate::chains) struct Seat {
@@ -31,6 +35,34 @@ pub(in crate::chains) struct Seat {
     bell: OwnedFd,
     /// Ends it.
     pub(in crate::chains) hung: CancellationToken,
+    /// The rule that it has broken, if it has.
+    fault: OnceLock<String>,
+    /// How often it has sent what belongs to no request.
+    strays: AtomicU32,
+}
+
+impl Seat {
+    /// Ends it because it has broken a rule of the chain. What it has in hand fails with that.
+    fn accuse(&self, chain: &str, fault: String) {
+        if self.fault.set(fault).is_ok() {
+            let fault = self.fault.get();
+            tracing::warn!(
+                chain,
+                instance = self.instance.0,
+                fault,
+                "a member broke its chain's rules, and is ended"
+            );
+        }
+        self.hung.cancel();
+    }
+}
+
+/// What is wrong with a descriptor.
+pub(super) enum Wrong {
+    /// It belongs to no request that is under way. That happens when an instance has ended meanwhile.
+    Stray,
+    /// No member that keeps to the rules sends it.
+    Rule(String),
 }
 
 /// What an instance is given when it joins, in the order of the message's descriptors.
@@ -92,6 +124,7 @@ impl Path {
                     carrier: self.carrier,
                     edges: NUMBERS,
                     slots: self.shape.slots(),
+                    in_place: self.spec.member_payload(member.0) == PayloadForm::Block,
                 },
                 descriptors: [
                     files.blocks,
@@ -121,6 +154,8 @@ impl Path {
             seen,
             bell,
             hung: CancellationToken::new(),
+            fault: OnceLock::new(),
+            strays: AtomicU32::new(0),
         };
         Ok((Arc::new(seat), papers))
     }
@@ -147,7 +182,9 @@ impl Path {
             .write()
             .retain(|other| other.instance != seat.instance);
         seat.board.end();
-        self.take_arrivals();
+        // Of each peer in turn: then what this one has sent is among them, however much the others send.
+        let peers = self.seats.read().len() + 1;
+        self.take_arrivals(self.shape.slots() as usize * peers);
         self.inbox.lock().close(seat.instance.0);
         self.outbox.lock().close(seat.instance.0);
         self.bells.remove(seat.bell.as_fd());
@@ -156,15 +193,41 @@ impl Path {
             let noted = self.pool.noted(entry.block);
             noted.is_ok_and(|note| note.holder == seat.instance)
         }) {
-            entry.end(
-                self,
-                Came::Ended {
-                    member: member.to_string(),
+            let member = member.to_string();
+            let came = match seat.fault.get() {
+                Some(fault) => Came::Broken {
+                    member,
+                    reason: fault.clone(),
+                },
+                None => Came::Ended {
+                    member,
                     reason: reason.to_owned(),
                 },
-            );
+            };
+            entry.end(self, came);
         }
         self.reclaim_grants(seat.instance);
+    }
+
+    /// Counts what an instance should not have sent, and ends it if that was no accident.
+    pub(super) fn refuse(&self, from: Instance, wrong: Wrong) {
+        let member = self.member_of(from);
+        if let Some(refused) = self.refused.get(usize::from(member.0)) {
+            refused.fetch_add(1, Ordering::Relaxed);
+        }
+        let Some(seat) = self.seat_of(from) else {
+            return;
+        };
+        let fault = match wrong {
+            Wrong::Rule(fault) => fault,
+            Wrong::Stray if seat.strays.fetch_add(1, Ordering::Relaxed) < STRAYS_MAX => return,
+            Wrong::Stray => {
+                format!("it has sent more than {STRAYS_MAX} descriptors that belong to no request")
+            }
+        };
+        // It is not heard any more.
+        self.inbox.lock().close(from.0);
+        seat.accuse(&self.spec.name, fault);
     }
 
     /// The seat of an instance that takes requests.

@@ -6,7 +6,7 @@ use crate::engine::registry::Function;
 use crate::engine::{Engine, EngineError};
 use crate::instance::FunctionKey;
 use crate::model::{Code, FunctionSpec, Note, Runtime, Threads};
-use crate::package::{Package, Unpacked};
+use crate::package::{Entry, Package, Unpacked};
 use crate::scheduler::{BootFailure, Cause, Deployment};
 use crate::store::StoredFunction;
 
@@ -20,7 +20,7 @@ impl Engine {
     ) -> Result<(Unpacked, Package), EngineError> {
         let packages = &self.inner.packages;
         let staged = packages
-            .stage(code, base, &spec.handler, spec.runtime)
+            .stage(code, base, Entry::of(&spec.handler, spec.runtime))
             .await?;
         if spec.runtime == Runtime::Python3 && staged.is_new {
             self.inner.compiler.compile(&staged.dir).await;

@@ -7,13 +7,13 @@ use serde_json::{Map, Value, json};
 
 use crate::http::spec::{Fields, Input, invalid};
 use crate::model::InvalidField;
-use crate::model::chain::Settings;
+use crate::model::chain::{PayloadForm, Settings};
 
 use super::form::Form;
 use super::ports_form;
 
-const MEMBER: &str = "must be a member in each line, such as \"cart: cart-function\", \"cart: cart-function version 3\" or \
-                      \"cart: cart-function x2\"";
+const MEMBER: &str = "must be a member in each line, such as \"cart: cart-function\", \"cart: cart-function version 3\", \
+                      \"cart: cart-function x2\" or \"cart: cart-function block\"";
 const ROUTE: &str = "must be a route in each line, such as \"checkout: cart, payment\"";
 const EDGE: &str = "must be a call in each line, such as \"frontend -> cart\"";
 
@@ -28,6 +28,9 @@ pub(super) fn present(settings: &Settings) -> ChainForm {
         }
         if member.concurrency != 1 {
             let _ = write!(members, " x{}", member.concurrency);
+        }
+        if member.payload == PayloadForm::Block {
+            members.push_str(" block");
         }
         members.push('\n');
     }
@@ -141,6 +144,13 @@ fn member(rest: &str) -> Option<Value> {
     let mut member = json!({"function": words.next()?});
     while let Some(word) = words.next() {
         let (field, text) = match word {
+            "block" => {
+                if member.get("payload").is_some() {
+                    return None;
+                }
+                member["payload"] = "block".into();
+                continue;
+            }
             "version" => ("version", words.next()?),
             word => ("concurrency", word.strip_prefix(['x', '×'])?),
         };
@@ -174,7 +184,7 @@ mod tests {
 
     fn shop() -> ChainForm {
         ChainForm {
-            members: "cart: cart-py version 3 x2\n\n pay : payment\n".into(),
+            members: "cart: cart-py version 3 x2 block\n\n pay : payment\n".into(),
             routes: "checkout: cart, pay\nback: cart → gateway → pay".into(),
             edges: "cart -> pay\n".into(),
             block_kb: "16".into(),
@@ -199,7 +209,10 @@ mod tests {
         assert_eq!(spec.routes["back"].len(), 3);
         assert_eq!(spec.triggers[1].route(), Some("back"));
         let shown = present(&spec.clone().into());
-        assert_eq!(shown.members, "cart: cart-py version 3 x2\npay: payment\n");
+        assert_eq!(
+            shown.members,
+            "cart: cart-py version 3 x2 block\npay: payment\n"
+        );
         assert_eq!(read(&shown).unwrap(), spec);
     }
 

@@ -144,6 +144,7 @@ pub fn module_paths(function: &FunctionView) -> Vec<String> {
         Runtime::Node => ["js", "mjs", "cjs"]
             .map(|extension| format!("{module}.{extension}"))
             .to_vec(),
+        Runtime::Native => vec![function.handler.clone()],
     }
 }
 

@@ -26,6 +26,7 @@ pub fn runtime(runtime: Runtime) -> &'static str {
     match runtime {
         Runtime::Python3 => "Python",
         Runtime::Node => "Node.js",
+        Runtime::Native => "Native",
     }
 }
 

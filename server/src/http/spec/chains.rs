@@ -11,7 +11,7 @@ use super::{port_limits, rules, triggers};
 use crate::model::InvalidField;
 use crate::model::chain::{
     self, BLOCK_KB, DEFAULT_TIMEOUT_MS, Hop, MAX_BLOCKS, MAX_CONCURRENCY, MAX_TIMEOUT_MS, Member,
-    Patch, Pool, Spec, Transport,
+    Patch, PayloadForm, Pool, Spec, Transport,
 };
 
 /// Fields of `PUT /api/v1/chains/{name}` and of its `PATCH`; `POST` has `name`, too.
@@ -31,6 +31,7 @@ const NAME: &str = "1 to 64 of a-z, 0-9 and -, starting with a letter";
 const MEMBERS: &str = "an object of members such as {\"cart\": {\"function\": \"cart\"}}";
 const ROUTES: &str = "an object of routes such as {\"checkout\": [\"cart\", \"payment\"]}";
 const EDGES: &str = "a list of pairs of members such as [[\"frontend\", \"cart\"]]";
+const PAYLOAD: &str = "\"json\" or \"block\"";
 const POOL: &str = "an object with block_kb, blocks and huge_pages";
 const TIMEOUT_MS: IntegerRule = IntegerRule {
     field: "timeout_ms",
@@ -118,7 +119,7 @@ fn members(fields: &mut Fields) -> Result<Option<BTreeMap<String, Member>>, Inva
         let Value::Object(member) = &value else {
             return Err(place.wrong(&value, rule));
         };
-        place.only(member, &["function", "version", "concurrency"])?;
+        place.only(member, &["function", "version", "concurrency", "payload"])?;
         let function = match member.get("function") {
             Some(Value::String(function)) => function.clone(),
             other => {
@@ -145,10 +146,18 @@ fn members(fields: &mut Fields) -> Result<Option<BTreeMap<String, Member>>, Inva
                 .within("concurrency")
                 .integer(found, 1, MAX_CONCURRENCY, None)?,
         };
+        let payload = match member.get("payload") {
+            None => PayloadForm::default(),
+            Some(found) => found
+                .as_str()
+                .and_then(PayloadForm::named)
+                .ok_or_else(|| place.within("payload").wrong(found, PAYLOAD))?,
+        };
         let member = Member {
             function,
             version,
             concurrency,
+            payload,
         };
         members.insert(name, member);
     }
@@ -348,6 +357,11 @@ mod tests {
                 "/members/cart/concurrency",
                 json!(null),
                 "members.cart.concurrency",
+            ),
+            (
+                "/members/cart/payload",
+                json!("bytes"),
+                "members.cart.payload",
             ),
             ("/members/cart/memory", json!(1), "members.cart.memory"),
             ("/routes", json!("checkout"), "routes"),

@@ -14,6 +14,7 @@ pub const MAX_CODE_BYTES: usize = 256 << 20;
 pub const MAX_SOURCE_BYTES: usize = 8 << 20;
 
 const RULE: &str = "{\"inline\": \"…\"} or {\"zip_base64\": \"…\"}, or an uploaded file";
+const NO_SOURCE: &str = "must be an uploaded file or {\"zip_base64\": \"…\"}: a native function is an executable, not source text";
 /// A zip's first bytes: a file, or the end record of an empty one.
 const ZIP_MAGIC: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
 
@@ -21,10 +22,18 @@ const ZIP_MAGIC: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
 pub(super) fn required(fields: &mut Fields, runtime: Runtime) -> Result<Code, InvalidField> {
     match fields.remove("code") {
         None => Err(missing("code", RULE)),
+        Some(Input::Json(Value::Object(object)))
+            if runtime == Runtime::Native && object.contains_key("inline") =>
+        {
+            Err(invalid("code", &Value::Object(object), NO_SOURCE))
+        }
         Some(Input::Json(Value::Object(object))) => from_json(object, fields),
         Some(Input::Json(other)) => {
             let rule = format!("must be {RULE}; this is {}", type_of(&other));
             Err(invalid("code", &other, rule))
+        }
+        Some(Input::Text(source)) if runtime == Runtime::Native => {
+            Err(invalid("code", &source.into(), NO_SOURCE))
         }
         Some(Input::Text(source)) => inline("code", source, fields),
         Some(Input::File { name, content }) => from_file(name, content, runtime),
@@ -94,7 +103,7 @@ fn too_long() -> String {
     format!("source must not be longer than {MAX_SOURCE_BYTES} bytes; put it into a zip archive")
 }
 
-/// A file is a zip by its name or by its first bytes, else source text of the runtime's language.
+/// A file is a zip by its name or by its first bytes, else source text of the runtime's language, or the executable.
 fn from_file(
     name: Option<String>,
     content: Upload,
@@ -116,10 +125,13 @@ fn from_file(
     let source_extensions: &[&str] = match runtime {
         Runtime::Python3 => &["py"],
         Runtime::Node => &["js", "mjs"],
+        Runtime::Native => &[],
     };
     match extension.as_deref() {
         Some("zip") => return Ok(Code::Zip(content)),
         _ if is_zip => return Ok(Code::Zip(content)),
+        // What it must be, the package says.
+        _ if runtime == Runtime::Native => return Ok(Code::Inline(content)),
         None => {}
         Some(extension) if source_extensions.contains(&extension) => {}
         Some(_) => {

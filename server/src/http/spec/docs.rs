@@ -24,7 +24,7 @@ pub struct CreateFunction {
     pub name: String,
     /// Language runtime; cannot be changed.
     pub runtime: Runtime,
-    /// `module.function`.
+    /// `module.function`; of the runtime `native`, the path of the executable in the code (default: `bootstrap`).
     #[schema(required = false, default = "main.handler", max_length = 128)]
     pub handler: String,
     /// Its code.
@@ -88,7 +88,7 @@ pub struct CreateFunction {
 #[serde(rename_all = "snake_case")]
 #[allow(dead_code)]
 pub enum CodeUpload {
-    /// Source text of the handler's module.
+    /// Source text of the handler's module. None of the runtime `native`, whose code is an executable.
     Inline(String),
     /// A zip archive in base64 with the handler's module and its dependencies at its root. At most 50,000 entries and
     /// 512 MiB unpacked; no links, no encryption, plain relative paths only.

@@ -81,9 +81,6 @@ pub const PATCH_FIELDS: &[&str] = &[
     "env",
 ];
 
-/// Handler of a function that names none.
-pub const DEFAULT_HANDLER: &str = "main.handler";
-
 /// Reads the body of `POST /api/v1/functions`.
 pub fn create(mut fields: Fields) -> Result<(FunctionSpec, Code), InvalidField> {
     fields.only(CREATE_FIELDS)?;
@@ -94,7 +91,7 @@ pub fn create(mut fields: Fields) -> Result<(FunctionSpec, Code), InvalidField> 
     let spec = FunctionSpec {
         name,
         runtime,
-        handler: handler.unwrap_or_else(|| DEFAULT_HANDLER.to_owned()),
+        handler: handler.unwrap_or_else(|| runtime.default_handler().to_owned()),
         memory_mb: fields.integer(&rules::MEMORY_MB)?.unwrap_or(128),
         timeout_ms: fields.integer(&rules::TIMEOUT_MS)?.unwrap_or(30_000),
         max_concurrency,
@@ -106,7 +103,7 @@ pub fn create(mut fields: Fields) -> Result<(FunctionSpec, Code), InvalidField> 
             .unwrap_or(TEMPLATE_IDLE_TIMEOUT_S),
         start: rules::start(&mut fields)?.unwrap_or_default(),
         network: network::setting(&mut fields)?.unwrap_or(Network::None),
-        body: rules::body(&mut fields)?.unwrap_or_default(),
+        body: rules::body(&mut fields, runtime)?.unwrap_or_default(),
         public: rules::flag(&mut fields, "public")?.unwrap_or(false),
         triggers: triggers::setting(&mut fields)?.unwrap_or_default(),
         port_limits: port_limits::setting(&mut fields)?.unwrap_or_default(),
@@ -150,7 +147,7 @@ pub fn patch(
         template_idle_timeout_s: fields.integer(&rules::TEMPLATE_IDLE_TIMEOUT_S)?,
         start: rules::start(&mut fields)?,
         network: network::setting(&mut fields)?,
-        body: rules::body(&mut fields)?,
+        body: rules::body(&mut fields, runtime)?,
         public: rules::flag(&mut fields, "public")?,
         triggers: triggers::setting(&mut fields)?,
         port_limits: port_limits::setting(&mut fields)?,

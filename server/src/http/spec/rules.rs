@@ -37,11 +37,14 @@ pub(super) const TEMPLATE_IDLE_TIMEOUT_S: IntegerRule = IntegerRule {
 };
 
 const NAME: &str = "1 to 64 of a-z, 0-9 and -, starting with a letter";
-const RUNTIME: &str = "\"python3\" or \"node\"";
+const RUNTIME: &str = "\"python3\", \"node\" or \"native\"";
 const HANDLER: &str =
     "module.function, at most 128 characters: letters, digits and _, modules separated by . or /";
+const EXECUTABLE: &str = "the executable's path in the code, at most 128 characters: letters, digits, _, - and ., directories separated by /";
 const START: &str = "\"auto\", \"fork\", \"restore\" or \"boot\"";
 const BODY: &str = "\"base64\" or \"bytes\"";
+/// A program reads its event as JSON text.
+const BODY_OF_NATIVE: &str = "\"base64\" with the runtime native";
 /// Longest name: it becomes a host name and part of a cgroup's name.
 const MAX_NAME_BYTES: usize = 64;
 /// Longest handler setting, as Lambda's.
@@ -71,6 +74,7 @@ pub(super) fn runtime(fields: &mut Fields) -> Result<Runtime, InvalidField> {
             match input.string()? {
                 "python3" => Some(Runtime::Python3),
                 "node" => Some(Runtime::Node),
+                "native" => Some(Runtime::Native),
                 _ => None,
             }
         })?
@@ -81,10 +85,20 @@ pub(super) fn handler(
     fields: &mut Fields,
     runtime: Runtime,
 ) -> Result<Option<String>, InvalidField> {
-    fields.take("handler", HANDLER, "a string", |input| {
+    let rule = match runtime {
+        Runtime::Native => EXECUTABLE,
+        Runtime::Python3 | Runtime::Node => HANDLER,
+    };
+    fields.take("handler", rule, "a string", |input| {
         let handler = input.string()?;
         if handler.len() > MAX_HANDLER_BYTES {
             return None;
+        }
+        if runtime == Runtime::Native {
+            return handler
+                .split('/')
+                .all(is_file_name)
+                .then(|| handler.to_owned());
         }
         let (module, function) = handler.rsplit_once('.')?;
         let good = module
@@ -93,6 +107,11 @@ pub(super) fn handler(
             && is_identifier(function, runtime);
         good.then(|| handler.to_owned())
     })
+}
+
+fn is_file_name(text: &str) -> bool {
+    let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
+    !["", ".", ".."].contains(&text) && text.bytes().all(is_allowed)
 }
 
 /// A name both languages take for a function.
@@ -106,7 +125,7 @@ fn is_identifier(text: &str, runtime: Runtime) -> bool {
 fn is_module(text: &str, runtime: Runtime) -> bool {
     match runtime {
         Runtime::Python3 => is_identifier(text, runtime),
-        Runtime::Node => {
+        Runtime::Node | Runtime::Native => {
             !text.is_empty()
                 && text
                     .bytes()
@@ -134,10 +153,15 @@ pub(super) fn min_instances(
     }
 }
 
-pub(super) fn body(fields: &mut Fields) -> Result<Option<BodyForm>, InvalidField> {
-    fields.take("body", BODY, "a string", |input| match input.string()? {
+pub(super) fn body(
+    fields: &mut Fields,
+    runtime: Runtime,
+) -> Result<Option<BodyForm>, InvalidField> {
+    let is_native = runtime == Runtime::Native;
+    let rule = if is_native { BODY_OF_NATIVE } else { BODY };
+    fields.take("body", rule, "a string", |input| match input.string()? {
         "base64" => Some(BodyForm::Base64),
-        "bytes" => Some(BodyForm::Bytes),
+        "bytes" if !is_native => Some(BodyForm::Bytes),
         _ => None,
     })
 }

@@ -174,6 +174,7 @@ fn check_member(name: &str, member: &Member) -> Result<(), InvalidField> {
         function,
         version,
         concurrency,
+        payload: _,
     } = member;
     if !is_plain_name(function) {
         let rule = "must be the name of a function";

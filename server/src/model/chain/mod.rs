@@ -92,6 +92,42 @@ pub struct Member {
     #[serde(default = "one")]
     #[schema(required = false, minimum = 1, maximum = 64, default = 1)]
     pub concurrency: u32,
+    /// What its handler is called with.
+    #[serde(default)]
+    #[schema(required = false)]
+    pub payload: PayloadForm,
+}
+
+/// What a member's handler is called with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
+#[schema(as = ChainPayload)]
+#[serde(rename_all = "lowercase")]
+pub enum PayloadForm {
+    /// The value that the payload is as JSON, as outside of a chain.
+    #[default]
+    Json,
+    /// The payload's bytes in place, in the pool's memory: a `memoryview` in Python, a `Buffer` in Node.js. Native functions
+    /// choose by themselves.
+    Block,
+}
+
+impl PayloadForm {
+    /// As the API calls it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Block => "block",
+        }
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Json, Self::Block]
+            .into_iter()
+            .find(|form| form.as_str() == name)
+    }
 }
 
 fn one() -> u32 {

@@ -1,6 +1,6 @@
 //! Members and routes as the data path numbers them.
 
-use super::{Hop, Spec};
+use super::{Hop, PayloadForm, Spec};
 
 impl Spec {
     /// The number of a member: 1 and up, in the order of their names; 0 is the gateway.
@@ -43,6 +43,14 @@ impl Spec {
             .iter()
             .filter_map(|(from, to)| Some((number(from)?, number(to)?)))
             .collect()
+    }
+
+    /// What the handler of the member with this number is called with.
+    #[must_use]
+    pub fn member_payload(&self, number: u8) -> PayloadForm {
+        let at = usize::from(number).checked_sub(1);
+        let member = at.and_then(|at| self.members.values().nth(at));
+        member.map(|member| member.payload).unwrap_or_default()
     }
 
     /// Instances of all members together.

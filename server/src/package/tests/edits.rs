@@ -35,7 +35,7 @@ fn base() -> Place {
 fn apply(base: &Place, edits: Vec<FileEdit>) -> Result<(Place, Unpacked), PackageError> {
     let place = Place::new();
     let code = Code::Edits { base: 1, edits };
-    let outcome = unpack(&code, Some(&base.dest()), "main", "py", &place.dest());
+    let outcome = unpack(&code, Some(&base.dest()), &python("main"), &place.dest());
     if outcome.is_err() {
         assert_eq!(fs::read_dir(place.dest()).unwrap().count(), 0);
     }

@@ -16,7 +16,12 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 use super::*;
-use crate::model::Code;
+use crate::model::{Code, Runtime};
+
+/// The entry of a Python function whose handler is in this module.
+fn python(module: &str) -> Entry {
+    Entry::of(&format!("{module}.handler"), Runtime::Python3)
+}
 
 /// A directory that must be empty again after a refusal, in a directory that must not change.
 struct Place {
@@ -35,7 +40,7 @@ impl Place {
     }
 
     fn unpack(&self, code: Code) -> Result<Unpacked, PackageError> {
-        let outcome = unpack(&code, None, "main", "py", &self.dest());
+        let outcome = unpack(&code, None, &python("main"), &self.dest());
         assert_eq!(fs::read_dir(self.outer.path()).unwrap().count(), 1);
         if outcome.is_err() {
             assert_eq!(fs::read_dir(self.dest()).unwrap().count(), 0);

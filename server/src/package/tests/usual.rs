@@ -19,7 +19,7 @@ fn inline_modules_are_plain_names() {
     let place = Place::new();
     for module in ["", "a.b", "a/b", "../a", "a b", "a\0"] {
         let code = Code::Inline("x".into());
-        let error = unpack(&code, None, module, "py", &place.dest()).unwrap_err();
+        let error = unpack(&code, None, &python(module), &place.dest()).unwrap_err();
         assert_eq!(error.code(), "bad_module_name", "{module}");
     }
 }
@@ -109,10 +109,18 @@ fn the_module_must_be_there() {
     for (module, there) in [("pkg.mod", "pkg/mod.py"), ("pkg/mod", "pkg/mod.py")] {
         let place = Place::new();
         let code = Code::Zip(zip_of(&[(there, b"")]).into());
-        assert!(unpack(&code, None, module, "py", &place.dest()).is_ok());
+        assert!(unpack(&code, None, &python(module), &place.dest()).is_ok());
     }
     let code = Code::Zip(zip_of(&[("main.mjs", b"")]).into());
-    assert!(unpack(&code, None, "main", "js", &Place::new().dest()).is_ok());
+    assert!(
+        unpack(
+            &code,
+            None,
+            &Entry::of("main.handler", Runtime::Node),
+            &Place::new().dest()
+        )
+        .is_ok()
+    );
 }
 
 #[test]
@@ -121,10 +129,39 @@ fn a_directory_that_is_not_empty_is_left_alone() {
     fs::write(place.dest().join("keep"), "x").unwrap();
     let code = Code::Inline("x".into());
     assert_eq!(
-        unpack(&code, None, "main", "py", &place.dest())
+        unpack(&code, None, &python("main"), &place.dest())
             .unwrap_err()
             .code(),
         "io"
     );
     assert!(place.dest().join("keep").exists());
+}
+
+#[test]
+fn a_native_function_is_an_executable() {
+    let entry = Entry::of("bootstrap", Runtime::Native);
+    let program = fs::read("/proc/self/exe").unwrap();
+    let codes = [
+        Code::Inline(program.clone().into()),
+        Code::Zip(zip_of(&[("bootstrap", &program)]).into()),
+    ];
+    for code in codes {
+        let place = Place::new();
+        unpack(&code, None, &entry, &place.dest()).unwrap();
+        let (mode, content) = &listing(&place.dest())["bootstrap"];
+        assert!(*mode == 0o555 && *content == program, "{mode:o}");
+        entry.check_in(&place.dest()).unwrap();
+        let other = Entry::of("other", Runtime::Native);
+        let error = other.check_in(&place.dest()).unwrap_err();
+        assert_eq!(error.code(), "not_executable");
+    }
+    for (file, content, code) in [
+        ("bootstrap", &b"#!/bin/sh"[..], "not_executable"),
+        ("main", &program, "missing_module"),
+    ] {
+        let place = Place::new();
+        let zip = Code::Zip(zip_of(&[(file, content)]).into());
+        let error = unpack(&zip, None, &entry, &place.dest()).unwrap_err();
+        assert_eq!(error.code(), code, "{error}");
+    }
 }

@@ -1,7 +1,9 @@
 //! `/api/v1/chains`: chains as objects.
 
+mod blocks;
 mod calls;
 mod console;
+mod hostile;
 mod members;
 mod objects;
 mod path;

@@ -28,8 +28,8 @@ async fn a_chain_with_only_what_is_required_has_the_documented_defaults() {
         "name": "shop",
         "active_version": 1,
         "members": {
-            "cart": {"function": "cart", "version": null, "concurrency": 1},
-            "pay": {"function": "payment", "version": null, "concurrency": 1},
+            "cart": {"function": "cart", "version": null, "concurrency": 1, "payload": "json"},
+            "pay": {"function": "payment", "version": null, "concurrency": 1, "payload": "json"},
         },
         "routes": {"checkout": ["cart", "pay"]},
         "edges": [],
@@ -58,7 +58,7 @@ async fn a_chain_with_only_what_is_required_has_the_documented_defaults() {
 async fn versions_are_immutable_and_any_of_them_can_be_activated() {
     let (_server, client) = with_shop().await;
     let all = json!({
-        "members": {"cart": {"function": "cart", "version": 1, "concurrency": 2}, "pay": {"function": "payment"}},
+        "members": {"cart": {"function": "cart", "version": 1, "concurrency": 2, "payload": "block"}, "pay": {"function": "payment"}},
         "routes": {"checkout": ["cart", "pay"], "back": ["cart", "gateway", "pay", "cart"]},
         "edges": [["cart", "pay"]],
         "pool": {"block_kb": 4, "blocks": 32, "huge_pages": false},
@@ -69,7 +69,7 @@ async fn versions_are_immutable_and_any_of_them_can_be_activated() {
     for (field, value) in all.as_object().unwrap() {
         let mut value = value.clone();
         if field == "members" {
-            value["pay"] = json!({"function": "payment", "version": null, "concurrency": 1});
+            value["pay"] = json!({"function": "payment", "version": null, "concurrency": 1, "payload": "json"});
         }
         assert_eq!(second[field], value, "{field}");
     }

@@ -83,7 +83,8 @@ fn is_beyond_a_schema(field: &str, answer: &Answer) -> bool {
         // Not the user's own name.
         "password" => rule.contains("must differ from the name"),
         "handler" => problem["code"] == "import_failed",
-        "runtime" => problem["code"] == "import_failed",
+        // Source text is no program.
+        "runtime" => problem["code"] == "import_failed" || rule.contains("a native function"),
         _ => false,
     }
 }

@@ -288,6 +288,7 @@ pub(super) fn new_page() -> NewPage {
         chrome: chrome(),
         form,
         starter: "hello".into(),
+        native_reason: "not here".into(),
         node_reason: "not here".into(),
         node_boots: "not here".into(),
         outbound_reason: "no network".into(),

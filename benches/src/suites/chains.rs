@@ -1,0 +1,57 @@
+//! Chains of functions: requests that pass from member to member through shared memory, beside the same functions reached one
+//! after the other over HTTP, in turns; what a hop costs; and what a chain costs that has nothing to do.
+
+mod hops;
+mod idle;
+mod rates;
+
+use serde_json::{Value, json};
+
+use crate::results::Document;
+use crate::scale::Scale;
+use crate::server::{Server, program};
+
+pub use hops::{
+    FURTHER, HOP, LARGE, PYTHON_ASLEEP, PYTHON_SPINNING, RING_ASLEEP, RING_SPINNING, SMALL, THROUGH,
+};
+pub use idle::{CPU, FIRST, IDLE, OBSERVED, PSS, START};
+pub use rates::{BY_HTTP, CPU_TIME, LENGTHS, ONE, RING, lengths, two};
+
+/// What switches spinning off.
+const NO_BUSY_POLL: (&str, &str) = ("HEARTH_BUSY_POLL_US", "0");
+
+/// Measures all of it.
+pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
+    let server = Server::start(&[])?;
+    if let Err(reason) = server.has_runtime("native")? {
+        document.skip("chains", reason);
+        return Ok(());
+    }
+    // It passes on what it gets, in place.
+    let relay = program("native_relay")?;
+    rates::run(&server, &relay, scale, document)?;
+    hops::run(&server, &relay, scale, document)?;
+    drop(server);
+    idle::run(&relay, scale, document)
+}
+
+/// Members of one function each, in this order on the only route, `r`.
+fn members<'a>(functions: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+    let mut settings = json!({"members": {}, "routes": {"r": []}});
+    for (number, (function, member)) in functions.into_iter().enumerate() {
+        let name = format!("m{number:02}");
+        let mut with_function = member;
+        with_function["function"] = function.into();
+        settings["members"][&name] = with_function;
+        if let Some(route) = settings["routes"]["r"].as_array_mut() {
+            route.push(name.into());
+        }
+    }
+    settings
+}
+
+/// Puts a chain in service.
+fn put(server: &Server, name: &str, settings: &Value) -> anyhow::Result<()> {
+    server.call("PUT", &format!("/chains/{name}"), settings)?;
+    Ok(())
+}

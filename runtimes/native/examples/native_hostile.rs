@@ -1,0 +1,306 @@
+//! A member of a chain that breaks its rules, for tests. It speaks with the server and with the chain's memory itself, with nothing in
+//! between that would keep it from anything. An event is a JSON string that says what it does.
+
+use std::error::Error;
+use std::fs::File;
+use std::io::{IoSliceMut, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use hearth_abi::Bell;
+use hearth_chain::board::Shape as BoardShape;
+use hearth_chain::join::{JOIN_DESCRIPTORS, Join, MESSAGE_BYTES_MAX};
+use hearth_chain::shape::Shape;
+use hearth_chain::{
+    Board, Descriptor, Edges, Instance, Kind, Note, Owner, PeerBoard, Pool, PoolFiles, PoolView,
+    SendError,
+};
+use hearth_worker::channel::Channel;
+use hearth_worker::control::Control;
+use hearth_worker::forkserver::ForkServer;
+use hearth_worker::message::Way;
+use hearth_worker::parts::Parts;
+use rustix::io::{Errno, pwrite};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+
+type Anything = Box<dyn Error>;
+
+/// What `rewrite` leaves in a block that is valid.
+const REWRITTEN: &str = "as it was";
+
+fn main() -> Result<(), Anything> {
+    let control = Control::adopt(3)?;
+    let _ = control.receive_message()?;
+    let booted = r#"{"type":"booted","runtime":"hostile","import_ms":0,"threads":{"count":1,"names":[]},"drawn":null}"#;
+    let mut server = ForkServer::start(control, Some(booted))?;
+    while let Some(request) = server.wait()? {
+        match request.way {
+            Way::Become => {
+                drop(server);
+                request.parts.take_streams()?;
+                return serve(request.parts);
+            }
+            Way::Fork => {
+                server.refuse(request.sequence, "deploy it with \"start\": \"boot\"", None)?
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What it has of its chain.
+struct Member {
+    me: Instance,
+    shape: BoardShape,
+    board: Board,
+    edges: Edges,
+    pool: PoolView,
+    /// What only the server may write.
+    sealed: Vec<OwnedFd>,
+    /// The other member's instance.
+    peer: Option<Instance>,
+}
+
+fn serve(parts: Parts) -> Result<(), Anything> {
+    let ready = parts.ready.try_clone()?;
+    let mut channel = Channel::open(parts)?;
+    if !channel.is_wanted()? && !channel.wait_until_wanted()? {
+        return Ok(());
+    }
+    channel.ready()?;
+    let Some((message, descriptors)) = receive(&ready, RecvFlags::empty())? else {
+        return Ok(());
+    };
+    let mut member = join(message, descriptors)?;
+    loop {
+        while let Some((message, descriptors)) = receive(&ready, RecvFlags::DONTWAIT)? {
+            member.meet(message, descriptors)?;
+        }
+        match member.edges.inbox.try_recv()? {
+            Some(arrival) if arrival.descriptor.kind == Kind::Pass => {
+                let payload = member.pool.check(&arrival.descriptor, arrival.from)?;
+                let mut text = Vec::new();
+                payload.read(&mut text);
+                // `rewrite` may still have written to the block when it was this request's already.
+                let order: String =
+                    serde_json::from_slice(&text).unwrap_or_else(|_| "pass".to_owned());
+                member.act(&order, arrival.descriptor)?;
+            }
+            Some(_) => {}
+            None => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+/// The server's next message, if there is one.
+fn receive(socket: &OwnedFd, flags: RecvFlags) -> Result<Option<(Join, Vec<OwnedFd>)>, Anything> {
+    let mut bytes = vec![0; MESSAGE_BYTES_MAX];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(JOIN_DESCRIPTORS))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut parts = [IoSliceMut::new(&mut bytes)];
+    let flags = flags | RecvFlags::CMSG_CLOEXEC;
+    let received = match recvmsg(socket, &mut parts, &mut ancillary, flags) {
+        Err(Errno::AGAIN) => return Ok(None),
+        received => received?,
+    };
+    if received.bytes == 0 {
+        // The server is gone, or has had enough.
+        std::process::exit(0);
+    }
+    let mut descriptors = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            descriptors.extend(rights);
+        }
+    }
+    let message = bytes.get(..received.bytes).and_then(Join::decode);
+    Ok(message.map(|message| (message, descriptors)))
+}
+
+fn join(message: Join, descriptors: Vec<OwnedFd>) -> Result<Member, Anything> {
+    let Join::Chain {
+        instance,
+        edges,
+        slots,
+        ..
+    } = message
+    else {
+        return Err("another message before the first".into());
+    };
+    let [blocks, ledger, routes, own, gateway, bell] =
+        <[OwnedFd; JOIN_DESCRIPTORS]>::try_from(descriptors).map_err(|_| "too few descriptors")?;
+    let shape = BoardShape::new(edges, edges, slots)?;
+    let sealed = vec![ledger.try_clone()?, routes, gateway.try_clone()?];
+    let board = Board::attach(own, shape)?;
+    let seen = PeerBoard::attach(gateway, shape)?;
+    let mut all = Edges::new(instance, &board);
+    all.inbox
+        .open(&board, 0, Instance::GATEWAY, &seen, instance.0)?;
+    let bell = Some(Bell::from(bell));
+    all.outbox
+        .open(&board, 0, Instance::GATEWAY, &seen, instance.0, bell)?;
+    Ok(Member {
+        me: instance,
+        shape,
+        board,
+        edges: all,
+        pool: PoolView::attach(PoolFiles { blocks, ledger })?,
+        sealed,
+        peer: None,
+    })
+}
+
+impl Member {
+    /// Opens the edge to another instance.
+    fn meet(&mut self, message: Join, descriptors: Vec<OwnedFd>) -> Result<(), Anything> {
+        let Join::Peer {
+            instance,
+            receives: true,
+            ..
+        } = message
+        else {
+            return Ok(());
+        };
+        let [board] =
+            <[OwnedFd; 1]>::try_from(descriptors).map_err(|_| "a peer without a board")?;
+        let seen = PeerBoard::attach(board.try_clone()?, self.shape)?;
+        self.sealed.push(board);
+        let outbox = &mut self.edges.outbox;
+        outbox.open(&self.board, instance.0, instance, &seen, self.me.0, None)?;
+        self.peer = Some(instance);
+        Ok(())
+    }
+
+    /// Does what it was told with the request that came by `descriptor`.
+    fn act(&mut self, order: &str, descriptor: Descriptor) -> Result<(), Anything> {
+        let mut onward = Descriptor {
+            target: Instance::GATEWAY,
+            hop: descriptor.hop + 1,
+            ..descriptor
+        };
+        // To the gateway, or to the other member.
+        let order = match order.strip_prefix("peer ") {
+            Some(order) => {
+                onward.target = self.peer.ok_or("it has no peer")?;
+                order
+            }
+            None => order,
+        };
+        match order {
+            "pass" | REWRITTEN => {}
+            // Another chain's pool: all is in order but for the pool.
+            "foreign" => {
+                let pool = Pool::create(Shape::new(64, 4096)?, false)?;
+                let taken: Result<Vec<_>, _> = (0..64)
+                    .map(|_| pool.allocate(Owner::Request(descriptor.request)))
+                    .collect();
+                let other = taken?
+                    .into_iter()
+                    .find(|block| block.index != descriptor.block);
+                let other = other.ok_or("a pool of one block")?;
+                (onward.block, onward.generation) = (other.index, other.generation);
+            }
+            "outside" => onward.block = self.pool.shape().blocks(),
+            "far outside" => onward.block = hearth_chain::descriptor::MAX_BLOCKS - 1,
+            "stale" => onward.generation = onward.generation.wrapping_sub(1),
+            "long" => onward.len = self.pool.shape().block_bytes() + 1,
+            "another hop" => onward.hop = 0,
+            "another route" => onward.route ^= 1,
+            "another table" => onward.table = onward.table.other(),
+            "grant" => onward.kind = Kind::Grant,
+            "call" => onward.kind = Kind::Call,
+            // To instances that it has no edge to, and in their names, on rings that nobody reads.
+            "undeclared" => self.send_to_all(descriptor)?,
+            // All that it could write to what is the server's.
+            "memory" => {
+                let written = self.write_sealed()?;
+                let mut payload = self.pool.check(&descriptor, Instance::GATEWAY)?;
+                onward.len = payload.write(&serde_json::to_vec(&written)?)?;
+            }
+            "flood" => self.flood(onward),
+            "rewrite" => return self.rewrite(onward),
+            "die" => std::process::exit(3),
+            "blame" => {
+                let note = Note {
+                    holder: Instance(self.me.0 + 1),
+                    epoch: 0,
+                    hop: descriptor.hop,
+                };
+                self.pool.note(descriptor.block, note);
+                return Ok(());
+            }
+            "silent" => return Ok(()),
+            other => return Err(format!("the order {other:?}").into()),
+        }
+        Ok(self.edges.outbox.send(&onward)?)
+    }
+
+    fn send_to_all(&mut self, descriptor: Descriptor) -> Result<(), Anything> {
+        // The other end of each edge, as if they had it.
+        let theirs = Board::create(self.shape)?;
+        let peer = self.peer.map_or(0, |peer| peer.0);
+        for number in (1..16).filter(|&number| number != peer) {
+            let seen = PeerBoard::attach(theirs.for_peer()?, self.shape)?;
+            let target = Instance(number);
+            let outbox = &mut self.edges.outbox;
+            outbox.open(&self.board, number, target, &seen, self.me.0, None)?;
+            outbox.send(&Descriptor {
+                target,
+                ..descriptor
+            })?;
+            outbox.close(number);
+        }
+        Ok(())
+    }
+
+    /// What of the server's it could change, which is nothing.
+    fn write_sealed(&self) -> Result<Vec<usize>, Anything> {
+        let mut written = Vec::new();
+        for (number, file) in self.sealed.iter().enumerate() {
+            let shrunk = rustix::fs::ftruncate(file, 0);
+            let wrote = pwrite(file, &[0xff; 64], 0);
+            // Through its name, with what rights that has.
+            let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file));
+            let opened = File::options().write(true).open(path);
+            let by_name = opened.and_then(|mut file| file.write(&[0xff; 64]));
+            if shrunk.is_ok() || wrote.is_ok() || by_name.is_ok() {
+                written.push(number);
+            }
+        }
+        Ok(written)
+    }
+
+    fn flood(&mut self, descriptor: Descriptor) -> ! {
+        let mut request = descriptor.request;
+        loop {
+            request = request.wrapping_add(1);
+            let next = Descriptor {
+                request,
+                ..descriptor
+            };
+            match self.edges.outbox.send(&next) {
+                Ok(()) | Err(SendError::Full(_)) => {}
+                Err(_) => std::process::exit(4),
+            }
+        }
+    }
+
+    /// Writes to the block from before it is passed on until it is another one's.
+    fn rewrite(&mut self, onward: Descriptor) -> Result<(), Anything> {
+        let valid = serde_json::to_vec(REWRITTEN)?;
+        let texts = [&valid[..], b"{\"half: \xff ", b"12345678901"];
+        let mut texts = texts.into_iter().cycle();
+        let mut is_sent = false;
+        while let Ok(mut payload) = self.pool.check(&onward, Instance::GATEWAY) {
+            for text in texts.by_ref().take(1000) {
+                let len = payload.write(text)?;
+                if !is_sent {
+                    is_sent = true;
+                    self.edges.outbox.send(&Descriptor { len, ..onward })?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,102 @@
+//! A function that has its events in place, for tests and benchmarks. An event is a JSON string that says what it does; any other
+//! string is passed on in upper case, and whatever is no string as it is.
+
+use std::time::Instant;
+
+use hearth_native::{Chain, ChainError, Error, Request};
+
+fn main() {
+    hearth_native::serve_blocks(|mut request, context| {
+        // As fast as can be: for measurements.
+        if !request.bytes().starts_with(b"\"") || request.bytes().starts_with(b"\"pass") {
+            return Ok(request.pass());
+        }
+        let (word, rest) = order(&request);
+        match word.as_str() {
+            "call" => {
+                let mut chain = context.chain()?;
+                let mut block = chain.block()?;
+                block.write(format!("{rest:?}").as_bytes())?;
+                let result = chain.call_block("double", block)?;
+                request.write(result.bytes())?;
+                Ok(request.pass())
+            }
+            "respond" => {
+                request.write(format!("{rest:?}").as_bytes())?;
+                Ok(context.chain()?.respond_block(request)?)
+            }
+            "send" => {
+                request.write(format!("{rest:?}").as_bytes())?;
+                Ok(context.chain()?.send_block("last", request)?)
+            }
+            "fail" => Err(Error::new("Asked", rest)),
+            "panic" => panic!("asked"),
+            "fill" => {
+                let all = request.capacity();
+                request.resize(all)?;
+                request.bytes_mut().fill(b' ');
+                request.bytes_mut()[0] = b'1';
+                Ok(request.pass())
+            }
+            "overflow" => {
+                let more = request.capacity() + 1;
+                request.resize(more)?;
+                Ok(request.pass())
+            }
+            "where" => {
+                let file = mapped_file(request.bytes().as_ptr().addr());
+                serde_json::to_writer(request.rewrite(), &file)?;
+                Ok(request.pass())
+            }
+            "time" => {
+                let times = time(&mut context.chain()?, rest.parse()?)?;
+                serde_json::to_writer(request.rewrite(), &times)?;
+                Ok(request.pass())
+            }
+            _ => {
+                request.bytes_mut().make_ascii_uppercase();
+                Ok(request.pass())
+            }
+        }
+    })
+}
+
+/// Calls the member `peer` so many times; how long each call took, in ns.
+fn time(chain: &mut Chain<'_, '_>, calls: usize) -> Result<Vec<u64>, ChainError> {
+    let mut block = chain.block()?;
+    let mut times = Vec::with_capacity(calls);
+    for _ in 0..calls {
+        // A block has room for more.
+        let _ = block.write(b"\"pass\"");
+        let begun = Instant::now();
+        block = chain.call_block("peer", block)?;
+        times.push(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    }
+    Ok(times)
+}
+
+/// The first word of a string, and what follows.
+fn order(request: &Request<'_>) -> (String, String) {
+    let text = request.bytes().strip_prefix(b"\"").unwrap_or_default();
+    let text = text.strip_suffix(b"\"").unwrap_or_default();
+    let text = String::from_utf8_lossy(text);
+    let (word, rest) = text.split_once(' ').unwrap_or((&text, ""));
+    (word.to_owned(), rest.to_owned())
+}
+
+/// The file that is mapped at this address.
+fn mapped_file(address: usize) -> Option<String> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let is_in = |line: &&str| {
+        let range = line
+            .split(' ')
+            .next()
+            .and_then(|range| range.split_once('-'));
+        range.is_some_and(|(begin, end)| {
+            let number = |text| usize::from_str_radix(text, 16).unwrap_or_default();
+            (number(begin)..number(end)).contains(&address)
+        })
+    };
+    let line = maps.lines().find(is_in)?;
+    line.split_whitespace().nth(5).map(str::to_owned)
+}

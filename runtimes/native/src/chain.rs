@@ -1,0 +1,177 @@
+//! What a handler can do with the other members of its chain.
+
+use std::ops::{Deref, DerefMut};
+
+use hearth_worker::chain::{CallError, Content, Held};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::Context;
+use crate::block::{Block, Passed, Request};
+
+/// Another member could not be reached, or failed, or must not be called by this one.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct ChainError(Cause);
+
+#[derive(Debug, thiserror::Error)]
+enum Cause {
+    #[error(transparent)]
+    Call(CallError),
+    #[error("the payload is not JSON: {0}")]
+    Json(serde_json::Error),
+}
+
+impl ChainError {
+    /// Its type, `Chain.NoInstance` or one of its like.
+    #[must_use]
+    pub fn error_type(&self) -> &'static str {
+        match &self.0 {
+            Cause::Call(error) => error.error_type(),
+            Cause::Json(_) => "Chain.InvalidPayload",
+        }
+    }
+
+    /// The other member's own error, JSON text, if it failed.
+    #[must_use]
+    pub fn cause(&self) -> Option<&[u8]> {
+        match &self.0 {
+            Cause::Call(error) => error.cause(),
+            Cause::Json(_) => None,
+        }
+    }
+}
+
+impl From<CallError> for ChainError {
+    fn from(error: CallError) -> Self {
+        Self(Cause::Call(error))
+    }
+}
+
+impl From<serde_json::Error> for ChainError {
+    fn from(error: serde_json::Error) -> Self {
+        Self(Cause::Json(error))
+    }
+}
+
+/// The chain, while a request of it is handled. Payloads are JSON values, which are copied, or blocks, which are not. The chain's
+/// `edges` say who may be called.
+#[derive(Debug)]
+pub struct Chain<'c, 'a> {
+    context: &'c mut Context<'a>,
+}
+
+impl<'c, 'a> Chain<'c, 'a> {
+    pub(crate) fn new(context: &'c mut Context<'a>) -> Self {
+        Self { context }
+    }
+
+    /// Calls a member and waits for its result.
+    ///
+    /// # Errors
+    /// [`ChainError`].
+    pub fn call<R: DeserializeOwned>(
+        &mut self,
+        member: &str,
+        payload: &impl Serialize,
+    ) -> Result<R, ChainError> {
+        let payload = serde_json::to_vec(payload)?;
+        let (chain, control) = self.context.member()?;
+        let call = chain.begin_call(control, member, &payload)?;
+        let result = chain.finish_call(control, call)?;
+        Ok(serde_json::from_slice(&result)?)
+    }
+
+    /// Passes the request on now, to the member's next place on the route. What the handler returns goes nowhere.
+    ///
+    /// # Errors
+    /// [`ChainError`]; the request goes on.
+    pub fn send(&mut self, member: &str, payload: &impl Serialize) -> Result<(), ChainError> {
+        let payload = serde_json::to_vec(payload)?;
+        let (chain, control) = self.context.member()?;
+        Ok(chain.send_ahead(control, member, Content::Bytes(&payload))?)
+    }
+
+    /// Ends the request with this result now. What the handler returns goes nowhere.
+    ///
+    /// # Errors
+    /// [`ChainError`]; the request goes on.
+    pub fn respond(&mut self, payload: &impl Serialize) -> Result<(), ChainError> {
+        let payload = serde_json::to_vec(payload)?;
+        let (chain, _) = self.context.member()?;
+        Ok(chain.respond(Content::Bytes(&payload))?)
+    }
+
+    /// A block for the payload of a call, empty. There are four of them at a time.
+    ///
+    /// # Errors
+    /// All are in use.
+    pub fn block(&mut self) -> Result<CallBlock<'a>, ChainError> {
+        let (chain, _) = self.context.member()?;
+        let held = chain.hold_block()?;
+        let block = Block::new(chain.area_of(&held, 0));
+        Ok(CallBlock { block, held })
+    }
+
+    /// Calls a member with a block and waits; the same block, with the result in it.
+    ///
+    /// # Errors
+    /// [`ChainError`].
+    pub fn call_block(
+        &mut self,
+        member: &str,
+        mut block: CallBlock<'a>,
+    ) -> Result<CallBlock<'a>, ChainError> {
+        let (chain, control) = self.context.member()?;
+        let len = chain.call_in_place(control, member, &block.held, block.len())?;
+        block.block = Block::new(chain.area_of(&block.held, len));
+        Ok(block)
+    }
+
+    /// Passes the request's block on now, to the member's next place on the route.
+    ///
+    /// # Errors
+    /// [`ChainError`]; the request can only fail then, with this error or another one that the handler returns.
+    pub fn send_block(
+        &mut self,
+        member: &str,
+        request: Request<'a>,
+    ) -> Result<Passed<'a>, ChainError> {
+        let payload = Content::InPlace(request.len());
+        let (chain, control) = self.context.member()?;
+        chain.send_ahead(control, member, payload)?;
+        Ok(Passed::already())
+    }
+
+    /// Ends the request now, with what is in its block.
+    ///
+    /// # Errors
+    /// [`ChainError`], as [`Self::send_block`].
+    pub fn respond_block(&mut self, request: Request<'a>) -> Result<Passed<'a>, ChainError> {
+        let payload = Content::InPlace(request.len());
+        let (chain, _) = self.context.member()?;
+        chain.respond(payload)?;
+        Ok(Passed::already())
+    }
+}
+
+/// A block for calls. Dropping it gives it back.
+#[derive(Debug)]
+pub struct CallBlock<'a> {
+    block: Block<'a>,
+    held: Held,
+}
+
+impl<'a> Deref for CallBlock<'a> {
+    type Target = Block<'a>;
+
+    fn deref(&self) -> &Block<'a> {
+        &self.block
+    }
+}
+
+impl DerefMut for CallBlock<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.block
+    }
+}

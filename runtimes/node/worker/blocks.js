@@ -1,0 +1,146 @@
+// A member of a chain whose handler has payloads in place: `payload: "block"`.
+//
+// The handler is called with a Buffer of the payload. What is in the block when it is done is the result: as many bytes as came, or
+// as many as it returns. It may also return bytes, which are copied to the block. When the request is passed on, all that was
+// made of the block has no bytes any more.
+"use strict";
+
+// Its own: tests replace the global one.
+const { setImmediate } = require("node:timers");
+const { translated } = require("./chain.js");
+const { Fault } = require("./errors.js");
+
+/** The chain, for such a handler. A payload is undefined or null (what is there), a number of bytes (what was written there), or
+ * bytes. */
+class BlockChain {
+  #channel;
+  // What the handler was given, in that order; the request's block is the first.
+  #lent = [];
+  // The blocks for calls among them, by number.
+  #calls = new Map();
+  // Bytes of the request's payload.
+  #length = 0;
+
+  constructor(channel) {
+    this.#channel = channel;
+  }
+
+  /** The event of a request: a Buffer of its payload. */
+  begin() {
+    const whole = translated(() => this.#channel.chainBlock());
+    this.#lent = [whole];
+    this.#calls.clear();
+    this.#length = this.#channel.chainLength();
+    return Buffer.from(whole, 0, this.#length);
+  }
+
+  /** Passes the request on with what the handler has returned. */
+  finish(value) {
+    if (this.#lent.length > 0) {
+      const given = this.#given(value);
+      this.#channel.passBlock(given, this.#taken());
+    }
+  }
+
+  /** The request fails. */
+  abandon() {
+    this.#channel.endLoansOf(this.#taken());
+  }
+
+  /** The whole block that the request lies in, a Buffer: as long as a result may be. */
+  get block() {
+    return Buffer.from(this.#request());
+  }
+
+  /** A whole block for the payload of a call, a Buffer. A call with its beginning copies nothing. */
+  allocate() {
+    return Buffer.from(this.#hold()[1]);
+  }
+
+  /** Calls a member with a payload; a promise of a Buffer of its result: in the block, if the payload is the beginning of one that was
+   * allocated, else a copy. Calls that are begun together are under way at the same time. */
+  async call(member, value = Buffer.alloc(0)) {
+    const result = this.#begin(member, value);
+    // Lets the others begin before this one waits, which stops the event loop.
+    await new Promise((resolve) => setImmediate(resolve));
+    return translated(result);
+  }
+
+  /** Passes the request on now, to the member's next place on the route. What the handler returns goes nowhere. */
+  send(member, value) {
+    const given = this.#given(value);
+    this.#pass(() => this.#channel.chainSendBlock(member, given, this.#lent));
+  }
+
+  /** Ends the request with this result now. What the handler returns goes nowhere. */
+  respond(value) {
+    const given = this.#given(value);
+    this.#pass(() => this.#channel.chainRespondBlock(given, this.#lent));
+  }
+
+  #pass(run) {
+    translated(run);
+    this.#taken();
+  }
+
+  /** Begins a call; what waits for its result. */
+  #begin(member, value) {
+    if (!(value instanceof Uint8Array)) {
+      throw new Fault("Runtime.MarshalError", "the payload of a call in place is bytes");
+    }
+    for (const [call, buffer] of this.#calls) {
+      if (value.buffer === buffer && value.byteOffset === 0) {
+        translated(() => this.#channel.chainCallBlock(member, call, value.length));
+        return () => Buffer.from(buffer, 0, this.#channel.chainResultBlock(call));
+      }
+    }
+    const call = translated(() => this.#channel.chainCallBytes(member, value));
+    return () => this.#channel.chainResultBytes(call);
+  }
+
+  #hold() {
+    this.#request();
+    const [call, buffer] = translated(() => this.#channel.chainHold());
+    this.#lent.push(buffer);
+    this.#calls.set(call, buffer);
+    return [call, buffer];
+  }
+
+  /** The buffer of the request in hand. */
+  #request() {
+    // Of one that was passed on, the channel says so.
+    return this.#lent[0] ?? translated(() => this.#channel.chainBlock());
+  }
+
+  #given(value) {
+    return bytesOf(value, this.#length, this.#request());
+  }
+
+  /** What was lent, which is not any more. */
+  #taken() {
+    const lent = this.#lent;
+    this.#lent = [];
+    this.#calls.clear();
+    return lent;
+  }
+}
+
+/** What is given for a payload: a number of bytes of the block, or bytes that lie elsewhere. */
+function bytesOf(value, present, block) {
+  if (value === undefined || value === null) {
+    return present;
+  }
+  if (Number.isInteger(value) && value >= 0 && value <= 0xffff_ffff) {
+    return value;
+  }
+  if (!(value instanceof Uint8Array)) {
+    throw new Fault("Runtime.MarshalError", "a payload in place is undefined, a length, or bytes");
+  }
+  if (value.buffer !== block) {
+    return value;
+  }
+  // What is about to be overwritten is copied first.
+  return value.byteOffset === 0 ? value.length : new Uint8Array(value);
+}
+
+module.exports = { BlockChain };
