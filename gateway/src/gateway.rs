@@ -1,11 +1,12 @@
 //! The gateway: the network namespace between the sandboxes and the host's own. The thread that opened it works in it.
 //!
-//! - [`changes`]: changes to live sandboxes. [`groups`]: those that share limits. [`sysctl`]: settings of namespaces.
+//! - [`changes`]: changes to live sandboxes. [`groups`]: those that share limits. [`removal`]: what becomes of ended ones. [`sysctl`]: settings of namespaces.
 //!   [`uplink`]: the way to the host. [`past`]: the way past the rules.
 
 mod changes;
 mod groups;
 mod past;
+mod removal;
 mod sysctl;
 mod uplink;
 
@@ -26,7 +27,7 @@ pub(crate) use self::uplink::Uplink;
 use crate::address::{Addresses, INTERFACE, Slots, UPLINK};
 use crate::connections::{Connections, Sockets};
 use crate::fast::{Fast, Told};
-use crate::interfaces::{Done, Job, Remnant, Worker};
+use crate::interfaces::{Job, Worker};
 use crate::link::{End, Route};
 use crate::nft::Nftables;
 use crate::protocol::{GroupId, KernelPolicy, NetworkLimits, Prefix};
@@ -253,44 +254,6 @@ impl Gateway {
             inside.route(INSIDE.index, default(address), Some(address))?;
         }
         Ok(())
-    }
-
-    /// Ends what a sandbox may do, and has the rest removed. False if there is nothing to remove.
-    pub(crate) fn detach(&mut self, key: Key) -> bool {
-        let Some(Sandbox { slot, group, .. }) = self.sandboxes.remove(&key) else {
-            return false;
-        };
-        let change = self.groups.leave(group, key);
-        let removed = rules::remove(&self.nftables, slot, &self.addresses, group, change);
-        if let Err(error) = removed {
-            tracing::warn!(%error, "cannot remove the rules of a sandbox");
-        }
-        if let Ok(fast) = &mut self.fast {
-            fast.detach(slot, group, self.groups.limits(group));
-        }
-        let mark = self.addresses.mark(slot);
-        let sent = self.worker.send(Job::Remove(Remnant { key, slot, mark }));
-        if sent.is_err() {
-            // It has ended before its time.
-            self.slots.put(slot);
-        }
-        sent.is_ok()
-    }
-
-    /// What the worker has done. The sandbox of which nothing is left: its addresses are free.
-    pub(crate) fn done(&mut self, done: Done) -> Option<Key> {
-        match done {
-            Done::Removed(Remnant { key, slot, .. }) => {
-                self.slots.put(slot);
-                Some(key)
-            }
-            Done::NotAttached(error) => {
-                if let Ok(fast) = &mut self.fast {
-                    fast.fail(&format!("an interface of a sandbox: {error}"));
-                }
-                None
-            }
-        }
     }
 }
 
