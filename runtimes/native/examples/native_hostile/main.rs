@@ -1,9 +1,10 @@
 //! A member of a chain that breaks its rules, for tests. It speaks with the server and with the chain's memory itself, with nothing in
 //! between that would keep it from anything. An event is a JSON string that says what it does.
 
+mod attacks;
+
 use std::error::Error;
-use std::fs::File;
-use std::io::{IoSliceMut, Write as _};
+use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -14,14 +15,13 @@ use hearth_chain::join::{JOIN_DESCRIPTORS, Join, MESSAGE_BYTES_MAX};
 use hearth_chain::shape::Shape;
 use hearth_chain::{
     Board, Descriptor, Edges, Instance, Kind, Note, Owner, PeerBoard, Pool, PoolFiles, PoolView,
-    SendError,
 };
 use hearth_worker::channel::Channel;
 use hearth_worker::control::Control;
 use hearth_worker::forkserver::ForkServer;
 use hearth_worker::message::Way;
 use hearth_worker::parts::Parts;
-use rustix::io::{Errno, pwrite};
+use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
 type Anything = Box<dyn Error>;
@@ -234,73 +234,5 @@ impl Member {
             other => return Err(format!("the order {other:?}").into()),
         }
         Ok(self.edges.outbox.send(&onward)?)
-    }
-
-    fn send_to_all(&mut self, descriptor: Descriptor) -> Result<(), Anything> {
-        // The other end of each edge, as if they had it.
-        let theirs = Board::create(self.shape)?;
-        let peer = self.peer.map_or(0, |peer| peer.0);
-        for number in (1..16).filter(|&number| number != peer) {
-            let seen = PeerBoard::attach(theirs.for_peer()?, self.shape)?;
-            let target = Instance(number);
-            let outbox = &mut self.edges.outbox;
-            outbox.open(&self.board, number, target, &seen, self.me.0, None)?;
-            outbox.send(&Descriptor {
-                target,
-                ..descriptor
-            })?;
-            outbox.close(number);
-        }
-        Ok(())
-    }
-
-    /// What of the server's it could change, which is nothing.
-    fn write_sealed(&self) -> Result<Vec<usize>, Anything> {
-        let mut written = Vec::new();
-        for (number, file) in self.sealed.iter().enumerate() {
-            let shrunk = rustix::fs::ftruncate(file, 0);
-            let wrote = pwrite(file, &[0xff; 64], 0);
-            // Through its name, with what rights that has.
-            let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file));
-            let opened = File::options().write(true).open(path);
-            let by_name = opened.and_then(|mut file| file.write(&[0xff; 64]));
-            if shrunk.is_ok() || wrote.is_ok() || by_name.is_ok() {
-                written.push(number);
-            }
-        }
-        Ok(written)
-    }
-
-    fn flood(&mut self, descriptor: Descriptor) -> ! {
-        let mut request = descriptor.request;
-        loop {
-            request = request.wrapping_add(1);
-            let next = Descriptor {
-                request,
-                ..descriptor
-            };
-            match self.edges.outbox.send(&next) {
-                Ok(()) | Err(SendError::Full(_)) => {}
-                Err(_) => std::process::exit(4),
-            }
-        }
-    }
-
-    /// Writes to the block from before it is passed on until it is another one's.
-    fn rewrite(&mut self, onward: Descriptor) -> Result<(), Anything> {
-        let valid = serde_json::to_vec(REWRITTEN)?;
-        let texts = [&valid[..], b"{\"half: \xff ", b"12345678901"];
-        let mut texts = texts.into_iter().cycle();
-        let mut is_sent = false;
-        while let Ok(mut payload) = self.pool.check(&onward, Instance::GATEWAY) {
-            for text in texts.by_ref().take(1000) {
-                let len = payload.write(text)?;
-                if !is_sent {
-                    is_sent = true;
-                    self.edges.outbox.send(&Descriptor { len, ..onward })?;
-                }
-            }
-        }
-        Ok(())
     }
 }
