@@ -248,6 +248,7 @@ impl Gateway {
         self.route.pair(&here, &INSIDE, Some(namespace.as_fd()))?;
         self.route.up(index)?;
         inside.up(INSIDE.index)?;
+        self.route.settle(index)?;
         for address in self.present(self.addresses.of(slot)) {
             self.route.route(index, Prefix::host(address), None)?;
             inside.address(INSIDE.index, address)?;

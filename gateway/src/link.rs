@@ -12,6 +12,7 @@ use crate::protocol::Prefix;
 
 const NEWLINK: u16 = 16;
 const DELLINK: u16 = 17;
+const GETLINK: u16 = 18;
 const NEWADDR: u16 = 20;
 const NEWROUTE: u16 = 24;
 const NEWNSID: u16 = 88;
@@ -119,6 +120,12 @@ impl Route {
     /// Brings a link up.
     pub(crate) fn up(&self, index: u32) -> io::Result<()> {
         self.0.request(NEWLINK, 0, &link(index, UP), &[])
+    }
+
+    /// Returns once a link that is up sends what it is given. Of a pair, the end that was brought up first drops everything until the
+    /// kernel has come to it in the background (`net/core/link_watch.c`); to ask for the link has it do so at once.
+    pub(crate) fn settle(&self, index: u32) -> io::Result<()> {
+        self.0.request(GETLINK, 0, &link(index, 0), &[])
     }
 
     /// Removes a link and with it the other end of its pair.

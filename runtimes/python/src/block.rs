@@ -138,7 +138,12 @@ impl Lent {
             return false;
         }
         self.release(py);
-        !self.is_kept()
+        if self.is_kept() {
+            return false;
+        }
+        // What a view was made of may outlive the view, and must give no more of them.
+        self.loan.is_over.store(true, Ordering::Relaxed);
+        true
     }
 }
 
