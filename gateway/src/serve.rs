@@ -12,8 +12,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec};
 
 use crate::fast::Fast;
-use crate::gateway::{Gateway, Inside, Opened};
-use crate::interfaces::Done;
+use crate::gateway::{Gateway, Inside, Opened, Remnant};
 use crate::protocol::{KernelPolicy, Reply, Request};
 
 /// Messages of one process taken at a time.
@@ -42,7 +41,8 @@ struct Serving {
     host: Peer<FromGateway, ToGateway>,
     server: Peer<Reply, Request>,
     gateway: Option<Gateway>,
-    done: mpsc::Receiver<Done>,
+    remover: mpsc::Sender<Remnant>,
+    removed: mpsc::Receiver<Remnant>,
 }
 
 /// Serves both until the host process is gone. A host that lacks something is told so, and refused.
@@ -58,10 +58,10 @@ pub(crate) fn serve(
         .map_err(io::Error::from)?;
     let host = Peer::new(host, &epoll, HOST)?;
     let mut server = Peer::new(server, &epoll, SERVER)?;
-    let (_, mut done) = mpsc::channel();
+    let (mut remover, mut removed) = mpsc::channel();
     let (capability, fast_missing, gateway, reports) = match opened {
         Ok(opened) => {
-            done = opened.worker.start(bell.clone())?;
+            (remover, removed) = opened.remover.start(bell.clone())?;
             for socket in opened.gateway.watched() {
                 epoll::add(&epoll, socket, EventData::new_u64(FAST), EventFlags::IN)
                     .map_err(io::Error::from)?;
@@ -89,7 +89,8 @@ pub(crate) fn serve(
         host,
         server,
         gateway,
-        done,
+        remover,
+        removed,
     };
     serving.run(&epoll, &bell)
 }
@@ -131,7 +132,7 @@ impl Serving {
                         let mut count = [0; 8];
                         // Nothing to read means that it was read already.
                         let _ = rustix::io::read(bell, &mut count);
-                        self.hear_worker();
+                        self.hear_remover();
                     }
                 }
             }
@@ -181,16 +182,27 @@ impl Serving {
     /// Takes a sandbox's network away. Says so when nothing is left of it.
     fn detach(&mut self, key: Key) {
         let gateway = self.gateway.as_mut();
-        if !gateway.is_some_and(|gateway| gateway.detach(key)) {
-            self.host.send(FromGateway::Detached(key), Vec::new());
+        if let Some(remnant) = gateway.and_then(|gateway| gateway.detach(key)) {
+            let Err(mpsc::SendError(remnant)) = self.remover.send(remnant) else {
+                return;
+            };
+            // It has ended before its time.
+            return self.removed(&remnant);
         }
+        self.host.send(FromGateway::Detached(key), Vec::new());
     }
 
-    fn hear_worker(&mut self) {
-        while let Ok(done) = self.done.try_recv() {
-            if let Some(key) = self.gateway.as_mut().and_then(|gateway| gateway.done(done)) {
-                self.host.send(FromGateway::Detached(key), Vec::new());
-            }
+    fn removed(&mut self, remnant: &Remnant) {
+        if let Some(gateway) = &mut self.gateway {
+            gateway.removed(remnant);
+        }
+        self.host
+            .send(FromGateway::Detached(remnant.key), Vec::new());
+    }
+
+    fn hear_remover(&mut self) {
+        while let Ok(remnant) = self.removed.try_recv() {
+            self.removed(&remnant);
         }
     }
 
