@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use hearth_chain::join::Join;
 use hearth_chain::routes::Seat as Entry;
@@ -12,9 +12,11 @@ use hearth_chain::{Board, ChainError, Descriptor, Instance, Member, PeerBoard, S
 use tokio_util::sync::CancellationToken;
 
 use super::pending::Came;
-use super::{NUMBERS, Path};
+use super::{Connection, NUMBERS, Path};
+use crate::ingress::SproxyError;
 use crate::model::InvocationId;
 use crate::model::chain::PayloadForm;
+use crate::sandbox::SandboxError;
 
 /// Requests that an instance handles at a time.
 const CAPACITY: u32 = 1;
@@ -31,19 +33,21 @@ pub(in crate::chains) struct Seat {
     pub(in crate::chains) board: Board,
     /// Its board, as its peers see it.
     pub(in crate::chains) seen: PeerBoard,
-    /// Its bell.
-    bell: OwnedFd,
+    /// Its bell, where it has one.
+    bell: Option<OwnedFd>,
     /// Ends it.
     pub(in crate::chains) hung: CancellationToken,
     /// The rule that it has broken, if it has.
     fault: OnceLock<String>,
     /// How often it has sent what belongs to no request.
     strays: AtomicU32,
+    /// What it sent and must not, by the kernel's word.
+    pub(super) denied: AtomicU64,
 }
 
 impl Seat {
     /// Ends it because it has broken a rule of the chain. What it has in hand fails with that.
-    fn accuse(&self, chain: &str, fault: String) {
+    pub(super) fn accuse(&self, chain: &str, fault: String) {
         if self.fault.set(fault).is_ok() {
             let fault = self.fault.get();
             tracing::warn!(
@@ -54,6 +58,13 @@ impl Seat {
             );
         }
         self.hung.cancel();
+    }
+
+    /// Why it is ended, once it is.
+    pub(in crate::chains) fn fault(&self) -> &str {
+        self.fault
+            .get()
+            .map_or("the chain's time limit passed", String::as_str)
     }
 }
 
@@ -83,6 +94,15 @@ pub(in crate::chains) enum SeatError {
     /// The system.
     #[error(transparent)]
     Io(#[from] std::io::Error),
+    /// The kernel's maps.
+    #[error(transparent)]
+    Sproxy(#[from] SproxyError),
+    /// The host process.
+    #[error("no connection for it: {0}")]
+    Host(#[from] SandboxError),
+    /// A bug.
+    #[error("it has no connection")]
+    NoConnection,
 }
 
 /// The next number of a version.
@@ -111,12 +131,13 @@ impl Path {
         &self,
         numbers: &Numbers,
         member: Member,
+        connection: Option<Connection>,
     ) -> Result<(Arc<Seat>, Papers), SeatError> {
         let instance = numbers.take()?;
         let board = Board::create(self.shape)?;
         let seen = PeerBoard::attach(board.for_peer()?, self.shape)?;
         let files = self.pool.files()?;
-        let papers = |bell| -> Result<Papers, SeatError> {
+        let papers = |line| -> Result<Papers, SeatError> {
             Ok(Papers {
                 message: Join::Chain {
                     instance,
@@ -132,21 +153,21 @@ impl Path {
                     self.routes.for_members()?,
                     board.for_owner()?,
                     self.board.for_peer()?,
-                    bell,
+                    line,
                 ],
             })
         };
-        let bell = self.bells.add(instance.0)?;
-        let papers = papers(bell.try_clone()?)?;
-        let gateway = Instance::GATEWAY.0;
-        let number = instance.0;
-        self.inbox
-            .lock()
-            .open(&self.board, number, instance, &seen, gateway)?;
-        self.outbox
-            .lock()
-            .open(&self.board, number, instance, &seen, gateway, None)?;
-        self.member_of[usize::from(number)].store(member.0, Ordering::Relaxed);
+        let (board_here, who) = (&self.board, (instance, member));
+        let close = || {
+            self.carry.cut(instance);
+            self.carry.close(instance);
+        };
+        let opened = self
+            .carry
+            .open(board_here, who, &seen, &self.bells, connection);
+        let (line, bell) = opened.inspect_err(|_| close())?;
+        let papers = papers(line).inspect_err(|_| close())?;
+        self.member_of[usize::from(instance.0)].store(member.0, Ordering::Relaxed);
         let seat = Seat {
             instance,
             member,
@@ -156,6 +177,7 @@ impl Path {
             hung: CancellationToken::new(),
             fault: OnceLock::new(),
             strays: AtomicU32::new(0),
+            denied: AtomicU64::new(0),
         };
         Ok((Arc::new(seat), papers))
     }
@@ -182,12 +204,17 @@ impl Path {
             .write()
             .retain(|other| other.instance != seat.instance);
         seat.board.end();
+        self.keep_past(seat);
+        self.carry.cut(seat.instance);
         // Of each peer in turn: then what this one has sent is among them, however much the others send.
         let peers = self.seats.read().len() + 1;
         self.take_arrivals(self.shape.slots() as usize * peers);
-        self.inbox.lock().close(seat.instance.0);
-        self.outbox.lock().close(seat.instance.0);
-        self.bells.remove(seat.bell.as_fd());
+        self.carry.close(seat.instance);
+        if let Some(bell) = &seat.bell {
+            self.bells.remove(bell.as_fd());
+        }
+        self.take_from_ended(seat.instance);
+        self.carry.tell_end(seat.instance);
         let member = self.name(seat.member);
         for (_, entry) in self.pending.remove_if(|entry| {
             let noted = self.pool.noted(entry.block);
@@ -211,10 +238,7 @@ impl Path {
 
     /// Counts what an instance should not have sent, and ends it if that was no accident.
     pub(super) fn refuse(&self, from: Instance, wrong: Wrong) {
-        let member = self.member_of(from);
-        if let Some(refused) = self.refused.get(usize::from(member.0)) {
-            refused.fetch_add(1, Ordering::Relaxed);
-        }
+        self.count_refused(from);
         let Some(seat) = self.seat_of(from) else {
             return;
         };
@@ -226,7 +250,7 @@ impl Path {
             }
         };
         // It is not heard any more.
-        self.inbox.lock().close(from.0);
+        self.carry.ignore(from);
         seat.accuse(&self.spec.name, fault);
     }
 
@@ -250,14 +274,14 @@ impl Path {
 
     /// Sends a descriptor to the instance of a member that has the least to do; false if none has room.
     pub(super) fn send_to(&self, member: Member, mut descriptor: Descriptor) -> bool {
-        let mut outbox = self.outbox.lock();
+        let mut sending = self.carry.sending();
         let mut candidates: Vec<Candidate> = self
             .seats
             .read()
             .iter()
             .filter(|seat| seat.member == member)
             .filter_map(|seat| {
-                let on_the_way = outbox.backlog(seat.instance)?;
+                let on_the_way = sending.backlog(seat.instance)?;
                 Some(Candidate {
                     instance: seat.instance,
                     capacity: CAPACITY,
@@ -268,7 +292,7 @@ impl Path {
         while let Some(chosen) = self.chooser.lock().choose(&candidates) {
             descriptor.target = chosen.instance;
             self.note(&descriptor);
-            match outbox.send(&descriptor) {
+            match sending.send(&descriptor) {
                 // What could not be woken looks at its ring all the same, if late.
                 Ok(()) | Err(SendError::Os { .. }) => return true,
                 Err(_) => candidates.retain(|other| other.instance != chosen.instance),
