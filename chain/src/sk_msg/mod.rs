@@ -23,6 +23,8 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 pub use self::lines::{Heard, Lines};
+#[cfg(test)]
+use self::news::SOURCE_AT;
 pub use self::news::{Denied, News, Reason};
 use self::news::{Record, read};
 use self::output::Output;
@@ -232,5 +234,78 @@ impl Transport for SkMsg {
                 return Err(RecvError::TimedOut);
             }
         }
+    }
+}
+
+/// The words of a descriptor as they arrive from `from`.
+#[cfg(test)]
+fn arrived(words: [u64; 2], from: Instance) -> [u64; 2] {
+    [
+        words[0] & !(0xffff << SOURCE_AT) | u64::from(from.0) << SOURCE_AT,
+        words[1],
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::descriptor::{Kind, Table};
+
+    #[test]
+    fn a_record_is_a_descriptor_with_its_source_or_news() {
+        let descriptor = Descriptor {
+            request: 7,
+            generation: 8,
+            target: Instance(3),
+            block: 9,
+            len: 10,
+            route: 1,
+            hop: 2,
+            table: Table::B,
+            kind: Kind::Reply,
+            more: true,
+        };
+        let words = descriptor.to_words().expect("legal");
+        let arrived = arrived(words, Instance(5));
+        assert_eq!(
+            read(arrived),
+            Record::Descriptor(
+                Instance(5),
+                Descriptor {
+                    target: Instance(5),
+                    ..descriptor
+                }
+            )
+        );
+        for news in [News::Look, News::Gone(Instance(9))] {
+            assert_eq!(read(news.to_words()), Record::News(news));
+        }
+    }
+
+    #[test]
+    fn what_was_denied_says_why_and_whose_the_block_is() {
+        for (number, reason) in [
+            (1_u8, Reason::Kind),
+            (2, Reason::Target),
+            (3, Reason::Edge),
+            (4, Reason::Block),
+            (5, Reason::Gone),
+            (77, Reason::Unknown(77)),
+        ] {
+            for is_returned in [false, true] {
+                let second =
+                    0x1234 | u64::from(number) << 51 | 7_u64 << 60 | u64::from(is_returned) << 63;
+                let denied = Denied::read([6 << 48 | 11, second]).expect("denied");
+                assert_eq!((denied.reason, denied.is_returned), (reason, is_returned));
+                let Descriptor {
+                    target,
+                    request,
+                    block,
+                    ..
+                } = denied.descriptor;
+                assert_eq!((target, request, block), (Instance(6), 11, 0x1234));
+            }
+        }
+        assert_eq!(Denied::read([0, 0]), None);
     }
 }
