@@ -26,6 +26,9 @@ const SERVICE_TIME_MAX: Duration = Duration::from_mins(5);
 /// Largest archive with a filler that Hearth takes, in MB.
 const IMAGE_MAX: f64 = 200.0;
 
+/// Longest idle time, in seconds: Hearth's own limit.
+const IDLE_TIMEOUT_MAX: u32 = 86_400;
+
 /// Largest payload that a function is asked to make, in bytes.
 const PAYLOAD_MAX: usize = 64 << 20;
 
@@ -141,6 +144,12 @@ impl SubExperiment {
         one_of(&self.package_type, &["Zip"], "PackageType")?;
         within(self.parallelism, 1, PARALLELISM_MAX, "Parallelism")?;
         within(self.function_memory_mb, 32, 16_384, "FunctionMemoryMB")?;
+        within(
+            self.idle_timeout_seconds,
+            0,
+            IDLE_TIMEOUT_MAX,
+            "IdleTimeoutSeconds",
+        )?;
         within(
             self.function_image_size_mb,
             0.0,
