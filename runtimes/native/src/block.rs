@@ -1,12 +1,13 @@
 //! Payloads in place.
 //!
 //! A block of a chain's pool is memory that the whole chain can write to. That a member leaves a block alone which it has passed
-//! on is a rule that all keep who use this crate, and its types see to it. One that breaks it can change what another one reads
+//! on is a rule that all keep who use this crate, and its types see to it, but for `send` and `respond` with a value, after which the
+//! request is still in the handler's hand. One that breaks it can change what another one reads
 //! at that moment: trust ends at the chain, and a handler that must not rely on the others copies what it is about to check.
 
 use std::io;
 use std::marker::PhantomData;
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 use std::slice;
 
 use hearth_worker::chain::Area;
@@ -68,7 +69,7 @@ impl<'a> Block<'a> {
 
     /// The payload, to be changed.
     #[must_use]
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and `self` is borrowed mutably.
         unsafe { slice::from_raw_parts_mut(self.area.at, self.area.len) }
     }
@@ -77,7 +78,7 @@ impl<'a> Block<'a> {
     ///
     /// # Errors
     /// There is not so much room.
-    pub fn resize(&mut self, len: usize) -> Result<(), Error> {
+    pub(crate) fn resize(&mut self, len: usize) -> Result<(), Error> {
         if len > self.area.capacity {
             let limit = self.area.capacity;
             let message = format!("{len} bytes do not fit into a block of {limit}");
@@ -91,14 +92,14 @@ impl<'a> Block<'a> {
     ///
     /// # Errors
     /// There is not so much room; the payload is what it was.
-    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.resize(bytes.len())?;
         self.bytes_mut().copy_from_slice(bytes);
         Ok(())
     }
 
     /// Empties the payload and writes it anew, piece by piece: for `serde_json::to_writer` and its like.
-    pub fn rewrite(&mut self) -> Writer<'_, 'a> {
+    pub(crate) fn rewrite(&mut self) -> Writer<'_, 'a> {
         self.area.len = 0;
         Writer { block: self }
     }
@@ -124,6 +125,42 @@ impl io::Write for Writer<'_, '_> {
         Ok(())
     }
 }
+
+/// What changes a block, for what has one in hand. None gives its block away as `&mut Block`: two could be swapped then, and one of
+/// them kept when it is passed on.
+macro_rules! in_hand {
+    ($holder:ident) => {
+        impl<'a> $holder<'a> {
+            /// The payload, to be changed.
+            #[must_use]
+            pub fn bytes_mut(&mut self) -> &mut [u8] {
+                self.block.bytes_mut()
+            }
+
+            /// Makes the payload this long. Bytes that come to it are what was there.
+            ///
+            /// # Errors
+            /// There is not so much room.
+            pub fn resize(&mut self, len: usize) -> Result<(), $crate::Error> {
+                self.block.resize(len)
+            }
+
+            /// Replaces the payload with a copy of these bytes.
+            ///
+            /// # Errors
+            /// There is not so much room; the payload is what it was.
+            pub fn write(&mut self, bytes: &[u8]) -> Result<(), $crate::Error> {
+                self.block.write(bytes)
+            }
+
+            /// Empties the payload and writes it anew, piece by piece: for `serde_json::to_writer` and its like.
+            pub fn rewrite(&mut self) -> $crate::Writer<'_, 'a> {
+                self.block.rewrite()
+            }
+        }
+    };
+}
+pub(crate) use in_hand;
 
 /// A request in the handler's hand, its payload in place.
 #[derive(Debug)]
@@ -154,11 +191,7 @@ impl<'a> Deref for Request<'a> {
     }
 }
 
-impl DerefMut for Request<'_> {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.block
-    }
-}
+in_hand!(Request);
 
 /// What a block handler returns: that its request is out of its hand.
 #[derive(Debug)]

@@ -1,13 +1,13 @@
 //! What a handler can do with the other members of its chain.
 
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 
 use hearth_worker::chain::{CallError, Content, Held};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Context;
-use crate::block::{Block, Passed, Request};
+use crate::block::{Block, Passed, Request, in_hand};
 
 /// Another member could not be reached, or failed, or must not be called by this one.
 #[derive(Debug, thiserror::Error)]
@@ -102,7 +102,7 @@ impl<'c, 'a> Chain<'c, 'a> {
         Ok(chain.respond(Content::Bytes(&payload))?)
     }
 
-    /// A block for the payload of a call, empty. There are four of them at a time.
+    /// A block for the payload of a call, empty; beyond that is what an earlier call left there. There are four of them at a time.
     ///
     /// # Errors
     /// All are in use.
@@ -170,8 +170,4 @@ impl<'a> Deref for CallBlock<'a> {
     }
 }
 
-impl DerefMut for CallBlock<'_> {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.block
-    }
-}
+in_hand!(CallBlock);
