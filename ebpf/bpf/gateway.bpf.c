@@ -240,6 +240,16 @@ int to_sandbox(struct __sk_buff *skb)
 	return TCX_NEXT;
 }
 
+/* Gives back the port that a connection had on the host. What it carried since it was last told of is not told of. */
+static __always_inline void leave_port(const struct segment *s, struct flow *flow)
+{
+	struct back_key there = { .sport = s->dport, .dport = flow->port };
+
+	__builtin_memcpy(there.address, s->destination, sizeof(there.address));
+	flow->port = 0;
+	bpf_map_delete_elem(&back, &there);
+}
+
 /* What the rules have accepted. In the gateway's namespace, where packets leave by `up`. */
 SEC("classifier")
 int to_host(struct __sk_buff *skb)
@@ -280,7 +290,10 @@ int to_host(struct __sk_buff *skb)
 		return TCX_NEXT;
 	}
 	known = bpf_map_lookup_elem(&flows, &key);
-	if (known && !known->port && (known->state & FLOW_CLOSED)) {
+	if (known && (known->state & FLOW_CLOSED)) {
+		/* One that went the fast way before does not any more: the rules have chosen another port of the host's. */
+		if (known->port)
+			leave_port(&s, known);
 		known->acknowledged = 0;
 		*(volatile __u32 *)&known->state = 0;
 		__sync_fetch_and_add(&used->open, 1);

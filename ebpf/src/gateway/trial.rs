@@ -25,10 +25,30 @@ impl Gateway {
     /// # Panics
     /// If there is no such program.
     pub fn test_run(&self, name: &str, frame: &[u8]) -> io::Result<(i32, Vec<u8>)> {
+        self.test_run_marked(name, frame, 0)
+    }
+
+    /// The same with a frame that has a mark.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    ///
+    /// # Panics
+    /// If there is no such program.
+    pub fn test_run_marked(
+        &self,
+        name: &str,
+        frame: &[u8],
+        mark: u32,
+    ) -> io::Result<(i32, Vec<u8>)> {
         let program = self.object.program(name).expect("the object has it");
         let program: &SchedClassifier = program.try_into().map_err(io::Error::other)?;
         let mut after = vec![0; FRAME];
+        // The first fields of `struct __sk_buff`: length and kind, which are the kernel's to say, and the mark.
+        let mut context = [0; 12];
+        context[8..].copy_from_slice(&mark.to_ne_bytes());
         let run = program.test_run(TestRunOptions {
+            ctx_in: Some(&context),
             data_in: Some(frame),
             data_out: Some(&mut after),
             repeat: 1,

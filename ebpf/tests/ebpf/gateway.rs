@@ -13,6 +13,8 @@ use crate::frames::{self, ACK, Frame, SYN};
 const NEXT: i32 = -1;
 const DROP: i32 = 2;
 const REDIRECT: i32 = 7;
+/// `MARK_BEGUN` of gateway.h.
+const MARK_BEGUN: u32 = 5;
 const RST: u8 = 4;
 const FIN: u8 = 1;
 const GROUP: u32 = 3;
@@ -336,6 +338,40 @@ fn limits_hold_and_what_ends_makes_room() {
     let passed = (0..1000).filter(|_| verdict(&gateway, &large) == REDIRECT);
     assert!((300..500).contains(&passed.count()));
     assert_eq!(verdict(&gateway, &large), DROP);
+}
+
+/// A sandbox uses a port again while its policy is changing, or its limit was reached a moment ago: the rules let it begin.
+#[test]
+fn what_the_rules_begin_again_is_theirs() {
+    if !can_run() {
+        return;
+    }
+    let mut gateway = gateway(&internet());
+    for [own, to, _] in FAMILIES {
+        let sent = |gateway: &Gateway, flags| out(gateway, &tcp(own, to, flags));
+        let back = |gateway: &Gateway, old: &[u8], flags| {
+            let frame = tcp(to, &source(old).to_string(), flags).bytes();
+            gateway.test_run("from_world", &frame).expect("a run").0
+        };
+        let (verdict, syn) = sent(&gateway, SYN);
+        assert_eq!(verdict, REDIRECT);
+        assert_eq!(sent(&gateway, ACK | FIN).0, REDIRECT);
+        assert_eq!(back(&gateway, &syn, ACK | FIN), REDIRECT);
+        assert_eq!(gateway.open_connections(GROUP), 0);
+
+        gateway.pause(TEST_SLOT, GROUP).expect("paused");
+        assert_eq!(sent(&gateway, SYN).0, NEXT);
+        let frame = tcp(own, to, SYN).bytes();
+        let accepted = gateway.test_run_marked("to_host", &frame, MARK_BEGUN);
+        assert_eq!(accepted.expect("a run").0, NEXT);
+        assert_eq!(gateway.open_connections(GROUP), 1);
+        gateway.set_policy(TEST_SLOT, &internet()).expect("set");
+        // Neither its next packets nor another SYN go where the world does not know it.
+        assert_eq!((sent(&gateway, ACK).0, sent(&gateway, SYN).0), (NEXT, NEXT));
+        assert_eq!(back(&gateway, &syn, ACK), NEXT);
+        assert_eq!(sent(&gateway, RST).0, NEXT);
+        assert_eq!(gateway.open_connections(GROUP), 0);
+    }
 }
 
 #[test]
