@@ -39,11 +39,13 @@ pub fn with_stopped(pid: Pid, work: impl FnOnce(&Stopped<'_>) -> io::Result<()>)
         traced: &traced,
         saved,
     });
-    // Whatever came of it, the process is put back as it was.
-    traced.memory.write_all_at(&code, address)?;
-    traced.set_registers(&saved)?;
-    traced.release()?;
-    done
+    // Whatever came of it, the process is put back as it was. Of a process that has ended, the work tells more.
+    let put_back = traced
+        .memory
+        .write_all_at(&code, address)
+        .and_then(|()| traced.set_registers(&saved))
+        .and_then(|()| traced.release());
+    done.and(put_back)
 }
 
 /// A process that makes system calls by order.
