@@ -13,14 +13,16 @@ use std::io;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::os::fd::BorrowedFd;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use hearth_ebpf::gateway::{Connected, Gateway, Network, TICKS_A_SECOND};
+use hearth_ebpf::gateway::{Attachments, Connected, Gateway, Network, TICKS_A_SECOND};
 use hearth_host::Capability;
 
 pub(crate) use self::told::Told;
 use self::watch::Watch;
 use crate::address::{Addresses, UPLINK};
+use crate::interfaces::Job;
 use crate::protocol::{GroupId, Prefix};
 use crate::ranges::forbidden;
 use crate::settings::Settings;
@@ -38,6 +40,7 @@ pub(crate) struct Fast {
     programs: Gateway,
     watch: Watch,
     told: Told,
+    worker: mpsc::Sender<Job>,
     groups: HashMap<GroupId, u32>,
     /// Indices of groups that have ended, and the first that was never used.
     free: Vec<u32>,
@@ -58,11 +61,16 @@ pub(crate) struct Fast {
 }
 
 impl Fast {
-    /// Loads it, and attaches it to the interfaces of the calling thread's namespace, which is the host's own. For root.
+    /// Loads it, and attaches it to the interfaces of the calling thread's namespace, which is the host's own. For root. The
+    /// worker is to have what comes with it.
     ///
     /// # Errors
     /// Why there is none on this host.
-    pub(crate) fn open(settings: &Settings, told: Told) -> Result<Self, String> {
+    pub(crate) fn open(
+        settings: &Settings,
+        told: Told,
+        worker: mpsc::Sender<Job>,
+    ) -> Result<(Self, Attachments), String> {
         if !settings.fast {
             return Err("it is switched off (HEARTH_NETWORK_FAST)".to_owned());
         }
@@ -83,11 +91,13 @@ impl Fast {
         programs
             .classify(&networks(&forbidden()), &networks(&settings.permitted))
             .map_err(failed("its maps"))?;
+        let attachments = programs.attachments().map_err(failed("a program"))?;
         let closed = watch.reason();
-        Ok(Self {
+        let fast = Self {
             programs,
             watch,
             told,
+            worker,
             groups: HashMap::new(),
             free: Vec::new(),
             next: 0,
@@ -99,7 +109,8 @@ impl Fast {
             said: None,
             next_tick: Instant::now(),
             look_at: None,
-        })
+        };
+        Ok((fast, attachments))
     }
 
     /// Whether it is open, where the server was told something else, or nothing.
@@ -194,6 +205,7 @@ impl Fast {
             // Without its programs there is none.
             tracing::error!(%error, "the fast way of connections cannot be opened or closed");
             self.programs.detach_all();
+            let _ = self.worker.send(Job::DetachAll);
             self.is_open = false;
             self.failed = Some(error.to_string());
         }

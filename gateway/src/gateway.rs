@@ -1,6 +1,6 @@
 //! The gateway: the network namespace between the sandboxes and the host's own. The thread that opened it works in it.
 //!
-//! - [`changes`]: changes to live sandboxes. [`groups`]: those that share limits. [`removal`]: removal of ended ones. [`sysctl`]: settings of namespaces.
+//! - [`changes`]: changes to live sandboxes. [`groups`]: those that share limits. [`removal`]: what becomes of ended ones. [`sysctl`]: settings of namespaces.
 //!   [`uplink`]: the way to the host. [`past`]: the way past the rules.
 
 mod changes;
@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::mpsc;
 use std::time::Instant;
 
 use hearth_host::SandboxError;
@@ -21,12 +22,12 @@ use hearth_host::protocol::Key;
 
 use self::changes::until;
 use self::groups::Groups;
-pub(crate) use self::removal::{Remnant, Remover};
 use self::sysctl::{has_ipv6, set};
 pub(crate) use self::uplink::Uplink;
 use crate::address::{Addresses, INTERFACE, Slots, UPLINK};
 use crate::connections::{Connections, Sockets};
 use crate::fast::{Fast, Told};
+use crate::interfaces::{Job, Worker};
 use crate::link::{End, Route};
 use crate::nft::Nftables;
 use crate::protocol::{GroupId, KernelPolicy, NetworkLimits, Prefix};
@@ -76,6 +77,7 @@ pub(crate) struct Gateway {
     connections: Connections,
     sandboxes: HashMap<Key, Sandbox>,
     groups: Groups,
+    worker: mpsc::Sender<Job>,
     /// The way past the rules, or why there is none.
     fast: Result<Fast, String>,
 }
@@ -110,7 +112,7 @@ impl Inside {
 /// What came of opening.
 pub(crate) struct Opened {
     pub(crate) gateway: Gateway,
-    pub(crate) remover: Remover,
+    pub(crate) worker: Worker,
     /// Where the kernel reports what it refused, and where the gateway tells of connections that it does not report.
     pub(crate) reports: [OwnedFd; 2],
 }
@@ -132,7 +134,11 @@ impl Gateway {
         let uplink = Uplink::open(host_has_ipv6).map_err(failed("the network namespace"))?;
         let of_host = Connections::open().map_err(failed("conntrack"))?;
         let (told, reports) = Told::pair().map_err(failed("a socket"))?;
-        let mut fast = Fast::open(settings, told);
+        let (worker, jobs) = mpsc::channel();
+        let (mut fast, attachments) = match Fast::open(settings, told, worker.clone()) {
+            Ok((fast, attachments)) => (Ok(fast), Some(attachments)),
+            Err(reason) => (Err(reason), None),
+        };
         unshare_network().map_err(failed("a network namespace"))?;
         // Its interfaces get no link-local address: nobody would answer there.
         set("ipv6/conf/default/addr_gen_mode", "1").map_err(failed("sysctl"))?;
@@ -149,7 +155,9 @@ impl Gateway {
         {
             opened.fail(&format!("the host's namespace: {error}"));
         }
-        let remover = Remover {
+        let of_worker = Worker {
+            jobs,
+            attachments,
             route: Route::open().map_err(failed("rtnetlink"))?,
             connections: [Connections::open().map_err(failed("conntrack"))?, of_host],
         };
@@ -165,11 +173,12 @@ impl Gateway {
             connections: Connections::open().map_err(failed("conntrack"))?,
             sandboxes: HashMap::new(),
             groups: Groups::default(),
+            worker,
             fast,
         };
         Ok(Opened {
             gateway,
-            remover,
+            worker: of_worker,
             reports: [
                 refusals::open(rules::GROUP).map_err(failed("NFLOG"))?,
                 reports,
@@ -183,7 +192,7 @@ impl Gateway {
         addresses.filter(move |address| has_ipv6 || address.is_ipv4())
     }
 
-    /// Gives a sandbox an interface and this policy, and returns the number of the interface.
+    /// Gives a sandbox an interface and this policy, and returns the number of the interface. The fast way sees it a little later.
     pub(crate) fn attach(
         &mut self,
         key: Key,
@@ -246,26 +255,6 @@ impl Gateway {
             inside.route(INSIDE.index, default(address), Some(address))?;
         }
         Ok(())
-    }
-
-    /// Ends what a sandbox may do, and returns what else is to be removed, if there is anything.
-    pub(crate) fn detach(&mut self, key: Key) -> Option<Remnant> {
-        let Sandbox { slot, group, .. } = self.sandboxes.remove(&key)?;
-        let change = self.groups.leave(group, key);
-        let removed = rules::remove(&self.nftables, slot, &self.addresses, group, change);
-        if let Err(error) = removed {
-            tracing::warn!(%error, "cannot remove the rules of a sandbox");
-        }
-        if let Ok(fast) = &mut self.fast {
-            fast.detach(slot, group, self.groups.limits(group));
-        }
-        let mark = self.addresses.mark(slot);
-        Some(Remnant { key, slot, mark })
-    }
-
-    /// That was removed: its addresses are free.
-    pub(crate) fn removed(&mut self, remnant: &Remnant) {
-        self.slots.put(remnant.slot);
     }
 }
 

@@ -13,6 +13,7 @@
 //! - [`serve`]: takes what the host process and the server have to say.
 //! - [`gateway`]: the namespace, and the work done in it.
 //! - [`fast`]: what passes without having to meet the rules.
+//! - [`interfaces`]: work that nothing waits for.
 //! - [`rules`]: what passes. [`ranges`]: what never does.
 //! - [`connections`]: tracked connections. [`refusals`]: reports of refused packets.
 //! - [`nft`], [`link`]: the kernel's interfaces, over [`netlink`].
@@ -28,6 +29,8 @@ mod serve;
 mod gateway;
 
 mod fast;
+
+mod interfaces;
 
 mod rules;
 

@@ -12,7 +12,8 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec};
 
 use crate::fast::Fast;
-use crate::gateway::{Gateway, Inside, Opened, Remnant};
+use crate::gateway::{Gateway, Inside, Opened};
+use crate::interfaces::Done;
 use crate::protocol::{KernelPolicy, Reply, Request};
 
 /// Messages of one process taken at a time.
@@ -41,8 +42,7 @@ struct Serving {
     host: Peer<FromGateway, ToGateway>,
     server: Peer<Reply, Request>,
     gateway: Option<Gateway>,
-    remover: mpsc::Sender<Remnant>,
-    removed: mpsc::Receiver<Remnant>,
+    done: mpsc::Receiver<Done>,
 }
 
 /// Serves both until the host process is gone. A host that lacks something is told so, and refused.
@@ -58,10 +58,10 @@ pub(crate) fn serve(
         .map_err(io::Error::from)?;
     let host = Peer::new(host, &epoll, HOST)?;
     let mut server = Peer::new(server, &epoll, SERVER)?;
-    let (mut remover, mut removed) = mpsc::channel();
+    let (_, mut done) = mpsc::channel();
     let (capability, fast_missing, gateway, reports) = match opened {
         Ok(opened) => {
-            (remover, removed) = opened.remover.start(bell.clone())?;
+            done = opened.worker.start(bell.clone())?;
             for socket in opened.gateway.watched() {
                 epoll::add(&epoll, socket, EventData::new_u64(FAST), EventFlags::IN)
                     .map_err(io::Error::from)?;
@@ -89,8 +89,7 @@ pub(crate) fn serve(
         host,
         server,
         gateway,
-        remover,
-        removed,
+        done,
     };
     serving.run(&epoll, &bell)
 }
@@ -132,7 +131,7 @@ impl Serving {
                         let mut count = [0; 8];
                         // Nothing to read means that it was read already.
                         let _ = rustix::io::read(bell, &mut count);
-                        self.hear_remover();
+                        self.hear_worker();
                     }
                 }
             }
@@ -182,27 +181,16 @@ impl Serving {
     /// Takes a sandbox's network away. Says so when nothing is left of it.
     fn detach(&mut self, key: Key) {
         let gateway = self.gateway.as_mut();
-        if let Some(remnant) = gateway.and_then(|gateway| gateway.detach(key)) {
-            let Err(mpsc::SendError(remnant)) = self.remover.send(remnant) else {
-                return;
-            };
-            // It has ended before its time.
-            return self.removed(&remnant);
+        if !gateway.is_some_and(|gateway| gateway.detach(key)) {
+            self.host.send(FromGateway::Detached(key), Vec::new());
         }
-        self.host.send(FromGateway::Detached(key), Vec::new());
     }
 
-    fn removed(&mut self, remnant: &Remnant) {
-        if let Some(gateway) = &mut self.gateway {
-            gateway.removed(remnant);
-        }
-        self.host
-            .send(FromGateway::Detached(remnant.key), Vec::new());
-    }
-
-    fn hear_remover(&mut self) {
-        while let Ok(remnant) = self.removed.try_recv() {
-            self.removed(&remnant);
+    fn hear_worker(&mut self) {
+        while let Ok(done) = self.done.try_recv() {
+            if let Some(key) = self.gateway.as_mut().and_then(|gateway| gateway.done(done)) {
+                self.host.send(FromGateway::Detached(key), Vec::new());
+            }
         }
     }
 

@@ -1,6 +1,8 @@
 //! Where the programs meet packets.
 
+use std::collections::HashMap;
 use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
 
 use super::{Event, Gateway, WORLDS};
 use crate::link::{Link, Place};
@@ -40,35 +42,65 @@ impl Gateway {
         Ok(())
     }
 
-    /// Meets packets of a sandbox at its interface in the gateway. Its connections are the rules' until it has a policy.
+    /// What attaches a program to the interfaces of sandboxes, on a thread of its own.
+    ///
+    /// # Errors
+    /// No descriptors are left.
+    pub fn attachments(&self) -> io::Result<Attachments> {
+        let program = self.object.program("from_sandbox");
+        let program = program.expect("the object has it").fd();
+        let program = program.map_err(io::Error::other)?;
+        Ok(Attachments {
+            program: program.as_fd().try_clone_to_owned()?,
+            links: HashMap::new(),
+        })
+    }
+
+    /// A slot has a sandbox: its connections are the rules' until it has a policy and the program is attached.
     ///
     /// # Errors
     /// What the kernel says.
-    pub fn attach_sandbox(&mut self, slot: u16, interface: u32, group: u32) -> io::Result<()> {
+    pub fn begin_sandbox(&mut self, slot: u16, group: u32) -> io::Result<()> {
         self.sums.clear(slot.into())?;
-        self.policies.pause(slot, group)?;
-        let link = self.attach("from_sandbox", Place::Incoming(interface))?;
-        self.sandboxes.insert(slot, link);
-        Ok(())
+        self.policies.pause(slot, group)
     }
 
     /// Forgets a sandbox and its connections.
     ///
     /// # Errors
     /// What the kernel says.
-    pub fn detach_sandbox(&mut self, slot: u16, mut tell: impl FnMut(Event)) -> io::Result<()> {
-        let was_attached = self.sandboxes.remove(&slot).is_some();
+    pub fn end_sandbox(&mut self, slot: u16, mut tell: impl FnMut(Event)) -> io::Result<()> {
         self.policies.remove(slot)?;
-        if was_attached {
-            self.forget_flows(Some(slot), &mut tell)?;
-        }
+        self.forget_flows(Some(slot), &mut tell)
+    }
+
+    /// Takes the programs off the host's interfaces.
+    pub fn detach_all(&mut self) {
+        self.host.clear();
+        self.worlds.clear();
+    }
+}
+
+/// Where the program meets packets of sandboxes: at their interfaces in the gateway. Attaching and detaching take the kernel
+/// some 10 ms, because tcx waits until no processor is in the middle of a packet.
+pub struct Attachments {
+    program: OwnedFd,
+    links: HashMap<u16, Link>,
+}
+
+impl Attachments {
+    /// Attaches it to an interface.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn attach(&mut self, slot: u16, interface: u32) -> io::Result<()> {
+        let link = Link::new(self.program.as_fd(), Place::Incoming(interface))?;
+        self.links.insert(slot, link);
         Ok(())
     }
 
-    /// Takes all programs off their interfaces.
-    pub fn detach_all(&mut self) {
-        self.sandboxes.clear();
-        self.host.clear();
-        self.worlds.clear();
+    /// Detaches it, if it was attached. At once if the interface is gone.
+    pub fn detach(&mut self, slot: u16) {
+        self.links.remove(&slot);
     }
 }

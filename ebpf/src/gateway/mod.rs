@@ -12,7 +12,6 @@ pub mod records;
 mod table;
 mod trial;
 
-use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
@@ -20,6 +19,7 @@ use std::ops::RangeInclusive;
 use aya::programs::SchedClassifier;
 use aya::{Ebpf, EbpfLoader};
 
+pub use self::attach::Attachments;
 pub use self::flows::{Connection, Event, TICKS_A_SECOND};
 use self::policy::Policies;
 pub use self::policy::{Limits, Network, Policy, Port};
@@ -65,7 +65,6 @@ pub struct Gateway {
     worlds: Vec<Link>,
     uplinks: Table<u32, u32>,
     host: Vec<Link>,
-    sandboxes: HashMap<u16, Link>,
     network: records::Network,
     networks: Table<u32, records::Network>,
     policies: Policies,
@@ -117,7 +116,6 @@ impl Gateway {
             programs,
             worlds: Vec::new(),
             host: Vec::new(),
-            sandboxes: HashMap::new(),
             network: records::Network {
                 epoch: EPOCH,
                 ..records::Network::default()

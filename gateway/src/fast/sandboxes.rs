@@ -7,8 +7,8 @@ use hearth_ebpf::clock;
 use hearth_ebpf::gateway::{Connection, Limits, Policy};
 
 use super::{Fast, network};
-use crate::address::INTERFACE;
 use crate::connections::{self, Sockets};
+use crate::interfaces::Job;
 use crate::protocol::{Counters, GroupId, KernelPolicy, NetworkLimits, Protocol, Resolved};
 use crate::rules::entries;
 
@@ -44,7 +44,8 @@ impl Fast {
         index
     }
 
-    /// A sandbox has an interface. `limits` are those of its group.
+    /// A sandbox has an interface. `limits` are those of its group. Its connections are the rules' until the programs are
+    /// attached, which no start waits for: the kernel takes some 10 ms (`synchronize_rcu()` of tcx).
     pub(crate) fn attach(
         &mut self,
         slot: u32,
@@ -53,22 +54,22 @@ impl Fast {
     ) {
         let group = self.limit(policy.group, limits);
         self.sandboxes.insert(slot, policy.group);
-        let attached = self
-            .programs
-            .attach_sandbox(slot as u16, INTERFACE + slot, group);
-        self.check(attached);
+        let begun = self.programs.begin_sandbox(slot as u16, group);
+        self.check(begun);
         self.set_policy(slot, policy);
+        // Without its worker it has no fast way.
+        let _ = self.worker.send(Job::Attach(slot));
     }
 
     /// A sandbox's rules are gone: nothing of it is left here, either. `limits` are those of its group, if others are left in it.
     pub(crate) fn detach(&mut self, slot: u32, group: GroupId, limits: Option<NetworkLimits>) {
         if self.sandboxes.remove(&slot).is_some() {
             let told = &mut self.told;
-            let detached = self
+            let ended = self
                 .programs
-                .detach_sandbox(slot as u16, |event| told.tell(event));
+                .end_sandbox(slot as u16, |event| told.tell(event));
             self.told.flush();
-            self.check(detached);
+            self.check(ended);
         }
         if self.groups.contains_key(&group) {
             self.limit(group, limits);

@@ -1,60 +1,46 @@
-//! The removal of what takes the kernel long, on a thread of its own.
-
-use std::io;
-use std::os::fd::OwnedFd;
-use std::sync::{Arc, mpsc};
+//! What becomes of a sandbox that has ended, as far as the worker has not to do it.
 
 use hearth_host::protocol::Key;
 
-use crate::address::INTERFACE;
-use crate::connections::Connections;
-use crate::link::Route;
+use super::{Gateway, Sandbox};
+use crate::interfaces::{Done, Job, Remnant};
+use crate::rules;
 
-/// What is left of a sandbox when its rules are gone.
-pub(crate) struct Remnant {
-    pub(crate) key: Key,
-    pub(super) slot: u32,
-    /// That of its connections.
-    pub(super) mark: u32,
-}
-
-/// Removes interfaces and connections. The kernel takes milliseconds for it, which nothing should wait for.
-pub(crate) struct Remover {
-    pub(super) route: Route,
-    /// Here and in the host's own namespace.
-    pub(super) connections: [Connections; 2],
-}
-
-impl Remover {
-    /// Starts its thread: it takes remnants, gives them back when they are removed, and rings the bell then.
-    pub(crate) fn start(
-        self,
-        bell: Arc<OwnedFd>,
-    ) -> io::Result<(mpsc::Sender<Remnant>, mpsc::Receiver<Remnant>)> {
-        let (sender, remnants) = mpsc::channel();
-        let (removed, receiver) = mpsc::channel();
-        let work = move || {
-            for remnant in remnants {
-                self.remove(&remnant);
-                if removed.send(remnant).is_err() {
-                    return; // the gateway has ended
-                }
-                // A full counter (2⁶⁴ unread rings) would be a bell that rings already.
-                let _ = rustix::io::write(&*bell, &1_u64.to_ne_bytes());
-            }
+impl Gateway {
+    /// Ends what a sandbox may do, and has the rest removed. False if there is nothing to remove.
+    pub(crate) fn detach(&mut self, key: Key) -> bool {
+        let Some(Sandbox { slot, group, .. }) = self.sandboxes.remove(&key) else {
+            return false;
         };
-        std::thread::Builder::new()
-            .name("hearth-unlink".to_owned())
-            .spawn(work)?;
-        Ok((sender, receiver))
+        let change = self.groups.leave(group, key);
+        let removed = rules::remove(&self.nftables, slot, &self.addresses, group, change);
+        if let Err(error) = removed {
+            tracing::warn!(%error, "cannot remove the rules of a sandbox");
+        }
+        if let Ok(fast) = &mut self.fast {
+            fast.detach(slot, group, self.groups.limits(group));
+        }
+        let mark = self.addresses.mark(slot);
+        let sent = self.worker.send(Job::Remove(Remnant { key, slot, mark }));
+        if sent.is_err() {
+            // It has ended before its time.
+            self.slots.put(slot);
+        }
+        sent.is_ok()
     }
 
-    fn remove(&self, remnant: &Remnant) {
-        // The interface may have disappeared with the sandbox's namespace.
-        let _ = self.route.remove(INTERFACE + remnant.slot);
-        for connections in &self.connections {
-            if let Err(error) = connections.forget(remnant.mark) {
-                tracing::warn!(%error, "cannot forget the connections of a sandbox");
+    /// What the worker has done. The sandbox of which nothing is left: its addresses are free.
+    pub(crate) fn done(&mut self, done: Done) -> Option<Key> {
+        match done {
+            Done::Removed(Remnant { key, slot, .. }) => {
+                self.slots.put(slot);
+                Some(key)
+            }
+            Done::NotAttached(error) => {
+                if let Ok(fast) = &mut self.fast {
+                    fast.fail(&format!("an interface of a sandbox: {error}"));
+                }
+                None
             }
         }
     }
