@@ -8,6 +8,7 @@
 #![allow(unsafe_code)]
 
 mod arch;
+mod still;
 
 use std::fs::File;
 use std::io;
@@ -27,8 +28,9 @@ const SCRATCH: u64 = 2 * 4096 * 8 + 4096;
 /// `MAP_DROPPABLE` (Linux 6.11 and later).
 const MAP_DROPPABLE: libc::c_int = 0x08;
 
-/// Runs `work` on a stopped process, which stays stopped.
+/// Runs `work` on a process that was told to stop, which stays stopped.
 pub fn with_stopped(pid: Pid, work: impl FnOnce(&Stopped<'_>) -> io::Result<()>) -> io::Result<()> {
+    still::wait_until(pid)?;
     let traced = Traced::seize(pid)?;
     let saved = traced.registers()?;
     let address = arch::code_address(&saved);
@@ -178,7 +180,7 @@ impl Traced {
             match status.stopping_signal() {
                 Some(libc::SIGTRAP) if status.as_raw() >> 16 == 0 => break,
                 Some(_) if status.as_raw() >> 16 != 0 => {}
-                // CRIU's own, which may still be on its way; it is stopped again in the end.
+                // One more than the one that has stopped all threads, which changes nothing for them.
                 Some(libc::SIGSTOP) => {}
                 signal => {
                     return Err(io::Error::other(format!("it met signal {signal:?}")));
