@@ -2,6 +2,7 @@
 //! aligns such mappings itself only where huge pages in shared memory are enabled host-wide.
 
 use core::ffi::c_void;
+use core::mem::ManuallyDrop;
 use core::ops::Range;
 use core::ptr;
 use std::os::fd::BorrowedFd;
@@ -79,38 +80,52 @@ impl Mapping {
     /// Gives the mapping up, but for these ranges of whole pages, in ascending order: there a private copy takes the place of what
     /// is shared, at once for whoever reads and writes.
     ///
-    /// If that fails, all of it stays mapped for good.
+    /// If that fails, all of it stays mapped for good, some ranges as copies.
     pub(crate) fn leave_copies(self, ranges: &[Range<usize>]) -> Result<Vec<Self>> {
-        let (base, len) = (self.base, self.len);
-        // From here on it is unmapped piece by piece.
-        core::mem::forget(self);
+        assert!(ranges.is_sorted_by(|one, next| one.end <= next.start));
+        // Somebody has addresses in it: nothing may unmap it before all copies are there.
+        let all = ManuallyDrop::new(self);
+        for range in ranges {
+            all.replace_by_copy(range)?;
+        }
         let mut left = Vec::with_capacity(ranges.len());
         let mut end = 0;
         for range in ranges {
-            assert!(end <= range.start && range.start < range.end && range.end <= len);
-            // SAFETY: a new mapping where the kernel has room replaces nothing. The copy's source lies in this mapping and its
-            // destination is new. Moving it to its fixed place replaces that part of this mapping, which nothing of this crate
-            // refers to any more: `self` is the only owner.
-            unsafe {
-                let at = base.add(range.start);
-                let protection = ProtFlags::READ | ProtFlags::WRITE;
-                let copy =
-                    mmap_anonymous(ptr::null_mut(), range.len(), protection, MapFlags::PRIVATE)?;
-                ptr::copy_nonoverlapping(at, copy.cast(), range.len());
-                let flags = MremapFlags::MAYMOVE;
-                mremap_fixed(copy, range.len(), range.len(), flags, at.cast())?;
-                left.push(Self {
-                    base: at,
-                    len: range.len(),
-                });
-                // What lies before it, which nobody uses.
-                unmap(base.add(end), range.start - end);
-            }
+            // SAFETY: what lies between two copies, or before the first, and no one has addresses in.
+            unsafe { unmap(all.base.add(end), range.start - end) };
+            left.push(Self {
+                // SAFETY: `replace_by_copy` has checked that the range lies in the mapping.
+                base: unsafe { all.base.add(range.start) },
+                len: range.len(),
+            });
             end = range.end;
         }
-        // SAFETY: what lies behind the last, which nobody uses.
-        unsafe { unmap(base.add(end), len - end) };
+        // SAFETY: what lies behind the last, which no one has addresses in.
+        unsafe { unmap(all.base.add(end), all.len - end) };
         Ok(left)
+    }
+
+    /// Puts a private copy of what is there in the place of these pages.
+    fn replace_by_copy(&self, range: &Range<usize>) -> Result<()> {
+        let len = range.len();
+        assert!(range.start < range.end && range.end <= self.len);
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping where the kernel has room replaces nothing.
+        let base = unsafe { mmap_anonymous(ptr::null_mut(), len, protection, MapFlags::PRIVATE)? };
+        let copy = Self {
+            base: base.cast(),
+            len,
+        };
+        // SAFETY: the copy's source lies in this mapping (just checked) and its destination is new. Moving it to its fixed place
+        // replaces that part of this mapping, which nothing of this crate refers to any more.
+        unsafe {
+            let at = self.base.add(range.start);
+            ptr::copy_nonoverlapping(at, copy.base, len);
+            mremap_fixed(base, len, len, MremapFlags::MAYMOVE, at.cast())?;
+        }
+        // It is not there any more.
+        core::mem::forget(copy);
+        Ok(())
     }
 
     /// The first byte.

@@ -69,7 +69,7 @@ impl PoolView {
     /// once.
     ///
     /// # Errors
-    /// There is no memory. Then the addresses still lead to the blocks, which must not be passed on.
+    /// There is no memory. Then all addresses are still mapped, and some lead to the blocks, which must not be passed on.
     pub fn leave_copies(&mut self, blocks: &mut Vec<u32>) -> Result<Vec<LeftCopy>, ChainError> {
         let failed = |errno| ChainError::os("mremap", errno);
         blocks.sort_unstable();

@@ -138,6 +138,45 @@ fn holes_in_the_pool_crash_nobody() {
     pool.free(block).expect("in use");
 }
 
+/// Of two blocks whose addresses somebody has kept, there is memory for one copy: no address leads nowhere.
+#[test]
+fn what_was_kept_stays_mapped_when_there_is_no_memory_for_copies() {
+    const BLOCK_BYTES: u32 = 1 << 20;
+    let shape = Shape::new(4, BLOCK_BYTES).expect("a shape");
+    let pool = Pool::create(shape, false).expect("a pool");
+    let blocks = [(); 4].map(|()| pool.allocate(Owner::Request(1)).expect("a block"));
+    for block in blocks {
+        pool.write(block, b"kept").expect("in use");
+    }
+    let files = pool.files().expect("descriptors");
+    let status = in_child(|| {
+        let mut view = PoolView::attach(files).expect("the pool");
+        let kept = [0, 2].map(|block| view.address(block));
+        let limit = data_bytes() + u64::from(BLOCK_BYTES) * 3 / 2;
+        let limit = libc::rlimit {
+            rlim_cur: limit,
+            rlim_max: limit,
+        };
+        // SAFETY: limits this process's own memory.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_DATA, &limit) }, 0);
+        view.leave_copies(&mut vec![0, 2])
+            .expect_err("memory for one copy");
+        for at in kept {
+            // SAFETY: it is mapped, which is the test; nobody writes there.
+            assert_eq!(&unsafe { at.cast::<[u8; 4]>().read_volatile() }, b"kept");
+        }
+    });
+    assert_eq!(status, 0);
+}
+
+/// What this process has of the memory that `RLIMIT_DATA` limits.
+fn data_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("it is there");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmData:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    kib.expect("VmData").parse::<u64>().expect("a number") << 10
+}
+
 fn pass(pool: &Pool, request: u32, to: Instance) -> Descriptor {
     let block = pool.allocate(Owner::Request(request)).expect("a block");
     pool.note(

@@ -1,5 +1,7 @@
-//! Fork under the interpreter's eyes, and its memory.
+//! Fork under the interpreter's eyes, its memory, and a way out without it.
 
+use std::fmt::Display;
+use std::io::Write as _;
 use std::mem::MaybeUninit;
 use std::{io, ptr, slice};
 
@@ -45,6 +47,14 @@ pub fn bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>
         room.write_copy_of_slice(bytes);
         Ok(made.cast_into_unchecked())
     }
+}
+
+/// Ends the process with a line in the function's log. Nothing of Python's runs any more.
+pub fn end(status: i32, reason: &dyn Display) -> ! {
+    // In the function's log, if that is still there.
+    let _ = writeln!(io::stderr(), "hearth: {reason}");
+    // SAFETY: _exit runs nothing of this process.
+    unsafe { libc::_exit(status) }
 }
 
 /// Forks without the interpreter's at-fork handlers. They put in order what further threads have left behind (locks they

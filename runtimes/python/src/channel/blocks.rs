@@ -7,6 +7,10 @@ use pyo3::types::PyMemoryView;
 use super::Channel;
 use super::errors::{broken, call_failed};
 use crate::block::Given;
+use crate::sys;
+
+/// Status of an instance that cannot go on, as in `hearth_worker/instance.py`.
+const EXIT_CHANNEL_BROKEN: i32 = 70;
 
 impl Channel {
     /// The payload of a chain's request, if it stays in place.
@@ -142,13 +146,15 @@ impl Channel {
         chain.and_then(|(chain, _)| chain.block())
     }
 
-    /// Takes back what the handler has of blocks.
+    /// Takes back what the handler has of blocks. If that cannot be done, the process ends: the handler, which could catch an
+    /// exception, still has addresses of what it would pass on.
     pub(super) fn end_loans(&mut self, py: Python<'_>) -> PyResult<()> {
         if self.loans.is_empty() {
             return Ok(());
         }
         let (chain, _) = self.inner.chain().map_err(|error| call_failed(&error))?;
         let ended = self.loans.end(py, chain);
-        ended.map_err(|error| broken(error.into()))
+        ended.unwrap_or_else(|error| sys::end(EXIT_CHANNEL_BROKEN, &error));
+        Ok(())
     }
 }

@@ -6,7 +6,7 @@ use super::path::{create, deploy_node, invoke};
 use crate::support::{Client, Server};
 
 const PYTHON: &str = "\
-import asyncio, json
+import asyncio, json, resource
 
 kept = []
 
@@ -61,6 +61,13 @@ def handler(event, context):
             return 1.5
         case 'keep':
             kept[:] = [event, event[1:], memoryview(event.obj)]
+        case 'starve':
+            kept[:] = [event[1:]]
+            resource.setrlimit(resource.RLIMIT_DATA, (0, 0))
+            try:
+                chain.respond()
+            except BaseException:
+                pass
         case 'kept':
             try:
                 whole = bytes(kept[0]).decode()
@@ -232,6 +239,9 @@ async fn a_python_handler_has_its_payload_in_place() {
         assert_eq!(found[3], "\"kept now\"", "{found}");
         assert_eq!(narrow(&client, "upper abc").await, "UPPER ABC");
     }
+    // Without memory for a copy of what was kept, nothing is passed on.
+    let starved = invoke(&client, "only", &json!("starve")).await;
+    starved.problem(502, "function_crashed");
 }
 
 #[tokio::test]
