@@ -113,7 +113,7 @@ class BlockChain {
   }
 
   #given(value) {
-    return bytesOf(value, this.#length, this.#request());
+    return bytesOf(value, this.#length, this.#request(), this.#lent);
   }
 
   /** What was lent, which is not any more. */
@@ -125,8 +125,8 @@ class BlockChain {
   }
 }
 
-/** What is given for a payload: a number of bytes of the block, or bytes that lie elsewhere. */
-function bytesOf(value, present, block) {
+/** What is given for a payload: a number of bytes of the block, or bytes that lie in none of those that are lent. */
+function bytesOf(value, present, block, lent) {
   if (value === undefined || value === null) {
     return present;
   }
@@ -136,11 +136,11 @@ function bytesOf(value, present, block) {
   if (!(value instanceof Uint8Array)) {
     throw new Fault("Runtime.MarshalError", "a payload in place is undefined, a length, or bytes");
   }
-  if (value.buffer !== block) {
-    return value;
+  if (value.buffer === block && value.byteOffset === 0) {
+    return value.length;
   }
-  // What is about to be overwritten is copied first.
-  return value.byteOffset === 0 ? value.length : new Uint8Array(value);
+  // What is about to be overwritten, or to be taken back with its block, is copied first.
+  return lent.includes(value.buffer) ? new Uint8Array(value) : value;
 }
 
 module.exports = { BlockChain };

@@ -7,7 +7,8 @@ use napi_derive::napi;
 
 use super::{Channel, call_failed, lost};
 
-/// What a handler gives for a payload: so many bytes that are in the block, or bytes.
+/// What a handler gives for a payload: so many bytes that are in the block, or bytes that lie in no block that is lent. They are read
+/// after the loans have ended.
 type Given = Either<u32, Uint8Array>;
 
 fn content(given: &Given) -> Content<'_> {
