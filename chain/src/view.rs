@@ -134,6 +134,15 @@ impl PoolView {
         self.memory.address(all)
     }
 
+    /// Fills a block that this member has in hand with zeros.
+    ///
+    /// # Panics
+    /// The pool has no such block.
+    pub fn clear(&self, block: u32) {
+        let all = self.shape.bytes_of(block, self.shape.block_bytes());
+        self.memory.clear(all);
+    }
+
     /// What the gateway, or who calls this member, has said of a request.
     #[must_use]
     pub fn envelope(&self, block: u32) -> Envelope {

@@ -48,6 +48,11 @@ fn main() {
                 serde_json::to_writer(request.rewrite(), &file)?;
                 Ok(request.pass())
             }
+            "left" => {
+                let left = left(&mut context.chain()?)?;
+                serde_json::to_writer(request.rewrite(), &left)?;
+                Ok(request.pass())
+            }
             "time" => {
                 let times = time(&mut context.chain()?, rest.parse()?)?;
                 serde_json::to_writer(request.rewrite(), &times)?;
@@ -73,6 +78,14 @@ fn time(chain: &mut Chain<'_, '_>, calls: usize) -> Result<Vec<u64>, ChainError>
         times.push(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
     }
     Ok(times)
+}
+
+/// How many bytes of a block for calls something has written to before.
+fn left(chain: &mut Chain<'_, '_>) -> Result<usize, Error> {
+    let mut block = chain.block()?;
+    let all = block.capacity();
+    block.resize(all)?;
+    Ok(block.bytes().iter().filter(|&&byte| byte != 0).count())
 }
 
 /// The first word of a string, and what follows.

@@ -5,6 +5,7 @@
 //! request is still in the handler's hand. One that breaks it can change what another one reads
 //! at that moment: trust ends at the chain, and a handler that must not rely on the others copies what it is about to check.
 
+use std::cell::Cell;
 use std::io;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -18,6 +19,8 @@ use crate::Error;
 #[derive(Debug)]
 pub struct Block<'a> {
     area: Area,
+    /// The most bytes that the payload has had, for who has to know.
+    most: Option<&'a Cell<usize>>,
     _request: PhantomData<&'a mut [u8]>,
 }
 
@@ -27,17 +30,24 @@ impl<'a> Block<'a> {
         debug_assert!(area.len <= area.capacity);
         Self {
             area,
+            most: None,
             _request: PhantomData,
         }
     }
 
-    /// Private memory, the payload at its beginning.
-    pub(crate) fn of(memory: &'a mut [u8], len: usize) -> Self {
-        Self::new(Area {
-            at: memory.as_mut_ptr(),
-            len: len.min(memory.len()),
-            capacity: memory.len(),
-        })
+    /// Private memory, the payload at its beginning. `most` is raised to the payload's length whenever that grows.
+    pub(crate) fn of(memory: &'a mut [u8], len: usize, most: &'a Cell<usize>) -> Self {
+        let len = len.min(memory.len());
+        most.set(most.get().max(len));
+        Self {
+            area: Area {
+                at: memory.as_mut_ptr(),
+                len,
+                capacity: memory.len(),
+            },
+            most: Some(most),
+            _request: PhantomData,
+        }
     }
 
     /// Bytes of the payload.
@@ -85,6 +95,9 @@ impl<'a> Block<'a> {
             return Err(Error::new("Runtime.ResultTooLarge", message));
         }
         self.area.len = len;
+        if let Some(most) = self.most {
+            most.set(most.get().max(len));
+        }
         Ok(())
     }
 

@@ -102,7 +102,8 @@ impl<'c, 'a> Chain<'c, 'a> {
         Ok(chain.respond(Content::Bytes(&payload))?)
     }
 
-    /// A block for the payload of a call, empty; beyond that is what an earlier call left there. There are four of them at a time.
+    /// A block for the payload of a call, empty; beyond that are zeros, or what an earlier call for this request left there. There are
+    /// four of them at a time.
     ///
     /// # Errors
     /// All are in use.

@@ -43,6 +43,7 @@ mod error;
 mod http;
 mod panics;
 mod requests;
+mod room;
 #[allow(unsafe_code)]
 mod sys;
 mod template;

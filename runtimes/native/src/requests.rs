@@ -9,13 +9,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::block::{Block, Passed, Request};
+use crate::room::Room;
 use crate::template::Config;
 use crate::{Context, Error, http, panics, sys, template};
 
 /// Status of an instance whose channel broke.
 const EXIT_CHANNEL_BROKEN: i32 = 70;
-/// Room of a block handler for a request that no chain has passed on, in bytes; its event may be longer.
-const ROOM: usize = 1 << 20;
 
 /// Makes this process a function. The event is any type that JSON can be read as, the result any that can be written as JSON.
 ///
@@ -56,7 +55,7 @@ pub fn serve_blocks<H>(mut handler: H) -> !
 where
     H: for<'a> FnMut(Request<'a>, &mut Context<'a>) -> Result<Passed<'a>, Error>,
 {
-    let mut room = Vec::new();
+    let mut room = Room::default();
     run(true, |channel, config, head| {
         let trigger = head.head.trigger;
         let chain = match trigger {
@@ -65,12 +64,7 @@ where
         };
         let block = match chain.and_then(|(chain, _)| chain.block()) {
             Some(area) => Block::new(area),
-            None => {
-                let text = event(channel, trigger);
-                room.resize(text.len().max(ROOM), 0);
-                room[..text.len()].copy_from_slice(&text);
-                Block::of(&mut room, text.len())
-            }
+            None => room.put(&event(channel, trigger)),
         };
         channel.handler_begins();
         let request = Request::new(block);
@@ -82,7 +76,7 @@ where
                 channel.finish_content(Content::InPlace(len.unwrap_or_default()))
             }
             // Only a chain's request can be passed on before.
-            Ok(len) => answer(channel, trigger, &room[..len.unwrap_or_default()]),
+            Ok(len) => answer(channel, trigger, room.bytes(len.unwrap_or_default())),
             Err(error) => fail(channel, &error),
         }
     })

@@ -206,6 +206,9 @@ async fn a_program_is_a_member_of_a_chain_with_its_payload_in_place() {
         let answer = invoke(route, json!(event)).await.expect(200);
         assert_eq!(answer.json(), result, "{event}");
     }
+    // The block of that call has nothing of it for another request.
+    let left = invoke("only", json!("left")).await.expect(200);
+    assert_eq!(left.json(), json!(0));
     // The payload lies in the pool, and may take all of its block.
     let place = invoke("only", json!("where")).await.expect(200).json();
     assert!(place.to_string().contains("memfd"), "{place}");

@@ -150,16 +150,24 @@ impl ChainMember {
         bytes
     }
 
-    /// A block that nobody uses: no call, no handler in place; or whose call nobody waits for and that is back.
+    /// A block that nobody uses: no call, no handler in place; or whose call nobody waits for and that is back. Nothing of
+    /// another request is left in it.
     fn free_block(&mut self, current: &Current) -> Option<usize> {
         let request = current.descriptor.request;
         let is_free = |granted: &Granted| match &granted.call {
             None => true,
             Some(call) => call.request != request && call.reply.is_some(),
         };
-        self.granted
+        let at = self
+            .granted
             .iter()
-            .position(|granted| is_free(granted) && Arc::strong_count(&granted.hold) == 1)
+            .position(|granted| is_free(granted) && Arc::strong_count(&granted.hold) == 1)?;
+        let granted = &mut self.granted[at];
+        let before = granted.used_for.replace(request);
+        if before.is_some_and(|before| before != request) {
+            self.pool.clear(granted.descriptor.block);
+        }
+        Some(at)
     }
 
     /// Puts a payload into a block of its own; the descriptor of the call.

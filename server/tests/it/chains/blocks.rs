@@ -38,6 +38,8 @@ def handler(event, context):
         case 'often':
             results = [bytes(chain.call('double', b'%d' % n)) for n in range(9)]
             return b'[' + b','.join(results) + b']'
+        case 'left':
+            return b'%d' % sum(map(bool, bytes(chain.allocate())))
         case 'failing':
             try:
                 chain.call('double', b'null')
@@ -130,6 +132,8 @@ exports.handler = async (event, { chain }) => {
             }
             return Buffer.from(`[${results.join()}]`);
         }
+        case 'left':
+            return Buffer.from(String(chain.allocate().filter((byte) => byte !== 0).length));
         case 'failing':
             try {
                 await chain.call('double', Buffer.from('null'));
@@ -208,6 +212,7 @@ async fn check_all_ways(client: &Client) {
         ("only", "call abc", json!("abcabc")),
         ("only", "together", json!([0, 2, 4])),
         ("only", "often", json!([0, 2, 4, 6, 8, 10, 12, 14, 16])),
+        ("only", "left", json!(0)),
         (
             "only",
             "failing",

@@ -11,6 +11,8 @@ use crate::chain::ChainMember;
 pub(in crate::chain) struct Granted {
     pub(super) descriptor: Descriptor,
     pub(super) call: Option<Call>,
+    /// The request that it was used for last. Before it is used for another, it is cleared.
+    pub(super) used_for: Option<u32>,
     /// Whoever uses the block in place has another reference to it.
     pub(super) hold: Arc<()>,
 }
@@ -41,6 +43,7 @@ impl ChainMember {
                 self.granted.push(Granted {
                     descriptor: *descriptor,
                     call: None,
+                    used_for: None,
                     hold: Arc::default(),
                 });
                 true

@@ -22,7 +22,7 @@ impl Held {
 }
 
 impl ChainMember {
-    /// Takes a block for a call. Its payload is empty; the memory is what an earlier call left there.
+    /// Takes a block for a call. Its payload is empty; the memory is zero, or what an earlier call for the same request left there.
     ///
     /// # Errors
     /// There is no request to make calls for, or no block is free.
