@@ -227,7 +227,7 @@ fn echo(transport: &mut impl Transport, view: Option<&PoolView>, deadline: Insta
 
 fn first(pool: Option<&Pool>) -> Outcome<Descriptor> {
     let block = pool
-        .map(|pool| pool.allocate(Owner::Request(1)))
+        .map(|pool| pool.allocate(Owner::Request { id: 1, route: 0 }))
         .transpose()?;
     Ok(Descriptor {
         request: 1,

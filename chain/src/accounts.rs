@@ -211,7 +211,7 @@ mod tests {
         Accounts::new((0..blocks).map(|_| Entry::default()).collect())
     }
 
-    const OWNER: Owner = Owner::Request(7);
+    const OWNER: Owner = Owner::Request { id: 7, route: 0 };
 
     #[test]
     fn a_block_is_freed_once_and_gets_a_new_generation() {

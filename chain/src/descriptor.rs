@@ -19,12 +19,12 @@
 //! it comes from the transport, which knows it by the ring or the socket that a descriptor arrived on.
 //!
 //! The **generation** is the lower 16 bits of the block's, so a descriptor of a much earlier use may match by chance, once in
-//! 65,536 uses. Therefore the receiver also checks that the block belongs to the descriptor's request
+//! 65,536 uses. Therefore the receiver also checks that the block belongs to the descriptor's request, and goes along its route
 //! ([`crate::PoolView::check`]). It protects honest members from their own late answers; a hostile one can read the current
 //! generation in the ledger and spoil what is its chain's.
 
 use crate::error::Refused;
-use crate::id::Instance;
+use crate::id::{Instance, Owner};
 
 /// Size on the wire.
 pub const DESCRIPTOR_BYTES: usize = 16;
@@ -125,6 +125,16 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
+    /// Its request, as the owner of a block.
+    #[inline]
+    #[must_use]
+    pub const fn owner(&self) -> Owner {
+        Owner::Request {
+            id: self.request,
+            route: self.route,
+        }
+    }
+
     /// The two words that travel.
     ///
     /// # Errors

@@ -37,7 +37,12 @@ pub enum Owner {
     /// The gateway itself.
     Gateway,
     /// A request. Its blocks travel from member to member, and come back when it ends.
-    Request(u32),
+    Request {
+        /// Its number, as the gateway counts them.
+        id: u32,
+        /// The route that it goes along: nobody is to take it along another.
+        route: u8,
+    },
     /// An instance, for the payloads of its own calls. They come back when it ends.
     Instance {
         /// The instance.
@@ -57,7 +62,7 @@ impl Owner {
     pub const fn pack(self) -> u64 {
         match self {
             Self::Gateway => 0,
-            Self::Request(id) => REQUEST | id as u64,
+            Self::Request { id, route } => REQUEST | (route as u64) << 32 | id as u64,
             Self::Instance { instance, epoch } => {
                 INSTANCE | (epoch as u64) << 16 | instance.0 as u64
             }
@@ -70,7 +75,10 @@ impl Owner {
     pub const fn unpack(word: u64) -> Option<Self> {
         let owner = match word >> 62 {
             0 => Self::Gateway,
-            1 => Self::Request(word as u32),
+            1 => Self::Request {
+                id: word as u32,
+                route: (word >> 32) as u8,
+            },
             2 => Self::Instance {
                 instance: Instance(word as u16),
                 epoch: (word >> 16) as u16,
@@ -93,8 +101,11 @@ mod tests {
     fn an_owner_is_one_word() {
         let owners = [
             Owner::Gateway,
-            Owner::Request(0),
-            Owner::Request(u32::MAX),
+            Owner::Request { id: 0, route: 1 },
+            Owner::Request {
+                id: u32::MAX,
+                route: u8::MAX,
+            },
             Owner::Instance {
                 instance: Instance(u16::MAX),
                 epoch: 0,

@@ -32,7 +32,7 @@ use crate::trace::Stay;
 /// First word of a ledger: `HEARTHLG` as bytes.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"HEARTHLG");
 /// Version of the pool's layout.
-pub(crate) const VERSION: u64 = 1;
+pub(crate) const VERSION: u64 = 2;
 
 /// A block in use: its number and the generation that descriptors of it carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -159,7 +159,7 @@ impl Pool {
         let block = Block::of(descriptor);
         let owner = self.accounts.owner(block.index, block.generation)?;
         let is_allowed = match owner {
-            Some(Owner::Request(id)) => id == descriptor.request,
+            Some(owner @ Owner::Request { .. }) => owner == descriptor.owner(),
             Some(Owner::Instance { instance, .. }) => instance == source,
             Some(Owner::Gateway) | None => false,
         };

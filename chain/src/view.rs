@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::accounts::owner_of;
-use crate::descriptor::Descriptor;
+use crate::descriptor::{Descriptor, Kind};
 use crate::envelope::Envelope;
 use crate::error::{ChainError, Refused};
 use crate::file::File;
@@ -98,8 +98,8 @@ impl PoolView {
     }
 
     /// Checks a descriptor that came from `source`: its block is in the pool, its length in the block, and the block in use,
-    /// of its generation, and the descriptor's request's or the grant of an instance, which may pass it through several
-    /// hands; from the gateway, also its own.
+    /// of its generation, and of the descriptor's request on its route; or, for a call, the grant of an instance, which may pass
+    /// it through several hands; from the gateway, also its own.
     ///
     /// # Errors
     /// What is wrong.
@@ -108,8 +108,8 @@ impl PoolView {
         let (block, generation) = (descriptor.block, descriptor.generation);
         let owner = owner_of(&self.ledger[block as usize], block, generation)?;
         let is_allowed = match owner {
-            Some(Owner::Request(id)) => id == descriptor.request,
-            Some(Owner::Instance { .. }) => true,
+            Some(owner @ Owner::Request { .. }) => owner == descriptor.owner(),
+            Some(Owner::Instance { .. }) => descriptor.kind != Kind::Pass,
             Some(Owner::Gateway) => source == Instance::GATEWAY,
             None => false,
         };

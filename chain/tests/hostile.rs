@@ -22,6 +22,11 @@ const BLOCKS: u32 = 4;
 /// Bytes of a board of `common::shape`.
 const BOARD: u64 = 4096;
 
+/// A request on the route of all descriptors here.
+fn of_request(id: u32) -> Owner {
+    Owner::Request { id, route: 1 }
+}
+
 /// The fuzzer's bytes, read as steps.
 struct Script<'a>(&'a [u8]);
 
@@ -169,7 +174,7 @@ impl Scene {
 
     fn send(&mut self) {
         self.requests += 1;
-        let Ok(block) = self.pool.allocate(Owner::Request(self.requests)) else {
+        let Ok(block) = self.pool.allocate(of_request(self.requests)) else {
             assert_eq!(self.pool.in_use(), BLOCKS);
             return;
         };
@@ -231,7 +236,7 @@ fn run(input: &[u8]) {
     }
     assert!(scene.on_the_way.is_empty());
     for request in 0..=scene.requests {
-        scene.pool.reclaim(Owner::Request(request));
+        scene.pool.reclaim(of_request(request));
     }
     assert_eq!(scene.pool.in_use(), 0);
     for _ in 0..BLOCKS {
@@ -258,7 +263,7 @@ fn arbitrary_descriptors() {
         instance: Instance(instance),
         epoch: 1,
     };
-    let owners = [Owner::Request(1), granted(1), granted(2), Owner::Gateway];
+    let owners = [of_request(1), granted(1), granted(2), Owner::Gateway];
     let blocks = owners.map(|owner| pool.allocate(owner).expect("a block"));
     bolero::check!()
         .with_iterations(CASES * 10)
@@ -266,14 +271,15 @@ fn arbitrary_descriptors() {
         .for_each(|(bytes, near)| {
             let mut bytes = *bytes;
             if near % 2 == 0 {
-                // The block's number and the generation's upper half are near the truth.
+                // The block's number, the route and the generation's upper half are near the truth.
                 (bytes[5], bytes[9]) = (0, 0);
                 bytes[8] %= BLOCKS as u8 + 1;
                 bytes[10] &= 0xf8;
                 (bytes[1], bytes[2], bytes[3]) = (0, 0, 0);
                 bytes[0] %= 3;
                 bytes[4] %= 2;
-                bytes[11] = 0;
+                (bytes[11], bytes[12]) = (0, 0);
+                (bytes[13], bytes[14]) = (bytes[13] & 0x08, bytes[14] & 0xf8);
             }
             let Ok(descriptor) = Descriptor::from_bytes(bytes) else {
                 return;
@@ -284,7 +290,7 @@ fn arbitrary_descriptors() {
                 .is_some_and(|block| block.generation == descriptor.generation);
             let fits = descriptor.len <= MIN_BLOCK_BYTES;
             let is_sendable = match owners.get(index) {
-                Some(Owner::Request(id)) => *id == descriptor.request,
+                Some(owner @ Owner::Request { .. }) => *owner == descriptor.owner(),
                 Some(Owner::Instance { instance, .. }) => *instance == Instance(1),
                 _ => false,
             };

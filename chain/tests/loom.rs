@@ -66,7 +66,7 @@ fn accounts(blocks: usize) -> Accounts<Box<[Entry]>> {
 fn a_block_is_freed_once() {
     model(|| {
         let accounts = Arc::new(accounts(1));
-        let owner = Owner::Request(1);
+        let owner = Owner::Request { id: 1, route: 0 };
         let (block, generation) = accounts.allocate(owner).expect("a block");
         let other = accounts.clone();
         let timeout = thread::spawn(move || {
@@ -90,7 +90,7 @@ fn a_block_is_freed_once() {
 fn a_generation_has_one_owner() {
     model(|| {
         let accounts = Arc::new(accounts(1));
-        let (first, second) = (Owner::Request(1), Owner::Request(2));
+        let [first, second] = [1, 2].map(|id| Owner::Request { id, route: 0 });
         let (block, generation) = accounts.allocate(first).expect("a block");
         let other = accounts.clone();
         let writer = thread::spawn(move || {

@@ -35,6 +35,11 @@ fn descriptor(block: Block, request: u32, len: u32) -> Descriptor {
     }
 }
 
+/// A request on the route of these tests.
+fn of_request(id: u32) -> Owner {
+    Owner::Request { id, route: 0 }
+}
+
 fn owners() -> impl Strategy<Value = Owner> {
     let instance = |(instance, epoch)| Owner::Instance {
         instance: Instance(instance),
@@ -42,7 +47,7 @@ fn owners() -> impl Strategy<Value = Owner> {
     };
     prop_oneof![
         Just(Owner::Gateway),
-        (0..3_u32).prop_map(Owner::Request),
+        (0..3_u32, 0..2_u8).prop_map(|(id, route)| Owner::Request { id, route }),
         (1..3_u16, 0..2_u16).prop_map(instance),
     ]
 }
@@ -56,8 +61,10 @@ enum Step {
     Check {
         block: prop::sample::Index,
         request: u32,
+        route: u8,
         source: u16,
         len: u32,
+        is_call: bool,
     },
     Write(prop::sample::Index, Vec<u8>),
 }
@@ -68,8 +75,10 @@ fn steps() -> impl Strategy<Value = Step> {
         3 => owners().prop_map(Step::Allocate),
         2 => index().prop_map(Step::Free),
         1 => owners().prop_map(Step::Reclaim),
-        4 => (index(), 0..3_u32, 0..3_u16, 0..MIN_BLOCK_BYTES + 2).prop_map(
-            |(block, request, source, len)| Step::Check { block, request, source, len }
+        4 => (index(), 0..3_u32, 0..2_u8, 0..3_u16, 0..MIN_BLOCK_BYTES + 2, any::<bool>()).prop_map(
+            |(block, request, route, source, len, is_call)| {
+                Step::Check { block, request, route, source, len, is_call }
+            }
         ),
         2 => (index(), prop::collection::vec(any::<u8>(), 0..200))
             .prop_map(|(block, payload)| Step::Write(block, payload)),
@@ -130,15 +139,19 @@ proptest! {
                     let reclaimed = before - model.owners.len();
                     prop_assert_eq!(pool.reclaim(owner) as usize, reclaimed);
                 }
-                Step::Check { block, request, source, len } => {
+                Step::Check { block, request, route, source, len, is_call } => {
                     let Some(block) = model.pick(&block) else { continue };
-                    let descriptor = descriptor(block, request, len);
+                    let kind = if is_call { Kind::Call } else { Kind::Pass };
+                    let descriptor = Descriptor { route, kind, ..descriptor(block, request, len) };
                     let source = Instance(source);
                     let owner = model.owner(block);
                     let fits = len <= MIN_BLOCK_BYTES;
                     let (by_gateway, by_member) = match owner {
-                        Some(Owner::Request(id)) => (id == request, id == request),
-                        Some(Owner::Instance { instance, .. }) => (instance == source, true),
+                        Some(Owner::Request { id, route: of }) => {
+                            let is_it = (id, of) == (request, route);
+                            (is_it, is_it)
+                        }
+                        Some(Owner::Instance { instance, .. }) => (instance == source, is_call),
                         Some(Owner::Gateway) => (false, source == Instance::GATEWAY),
                         None => (false, false),
                     };
@@ -152,11 +165,12 @@ proptest! {
                     let is_used = model.owner(block).is_some();
                     prop_assert_eq!(pool.write(block, &payload).is_ok(), is_used);
                     if !is_used { continue }
-                    let request = match model.owner(block) {
-                        Some(Owner::Request(id)) => id,
-                        _ => 0,
+                    let (request, route, kind) = match model.owner(block) {
+                        Some(Owner::Request { id, route }) => (id, route, Kind::Pass),
+                        _ => (0, 0, Kind::Call),
                     };
-                    let descriptor = descriptor(block, request, payload.len() as u32);
+                    let len = payload.len() as u32;
+                    let descriptor = Descriptor { route, kind, ..descriptor(block, request, len) };
                     let seen = view.check(&descriptor, Instance::GATEWAY).expect("in use");
                     let mut copy = Vec::new();
                     seen.read(&mut copy);
@@ -190,7 +204,7 @@ fn threads_take_and_give_back_without_losing_a_block() {
             let pool = &pool;
             scope.spawn(move || {
                 for round in 0..5_000_u32 {
-                    let Ok(block) = pool.allocate(Owner::Request(request)) else {
+                    let Ok(block) = pool.allocate(of_request(request)) else {
                         continue;
                     };
                     let payload = (round ^ request).to_le_bytes();
@@ -199,7 +213,7 @@ fn threads_take_and_give_back_without_losing_a_block() {
                     pool.read(block, 8, &mut copy).expect("in use");
                     assert_eq!(copy, [payload, [0; 4]].concat(), "nobody else's");
                     if round % 3 == 0 {
-                        assert_eq!(pool.reclaim(Owner::Request(request)), 1);
+                        assert_eq!(pool.reclaim(of_request(request)), 1);
                     } else {
                         pool.free(block).expect("in use");
                     }
@@ -214,7 +228,7 @@ fn threads_take_and_give_back_without_losing_a_block() {
 fn a_member_changes_a_payload_in_place() {
     let pool = pool();
     let view = view(&pool);
-    let block = pool.allocate(Owner::Request(5)).expect("a block");
+    let block = pool.allocate(of_request(5)).expect("a block");
     pool.write(block, b"ping").expect("in use");
     let mut payload = view
         .check(&descriptor(block, 5, 4), Instance::GATEWAY)
@@ -238,8 +252,7 @@ fn a_member_changes_a_payload_in_place() {
 fn who_has_kept_an_address_has_a_copy_of_what_was_there() {
     let pool = pool();
     let mut view = view(&pool);
-    let [kept, other, last] =
-        [1, 2, 3].map(|id| pool.allocate(Owner::Request(id)).expect("a block"));
+    let [kept, other, last] = [1, 2, 3].map(|id| pool.allocate(of_request(id)).expect("a block"));
     for (block, text) in [(kept, b"kept"), (other, b"else"), (last, b"last")] {
         pool.write(block, text).expect("in use");
     }
@@ -273,7 +286,7 @@ fn the_requests_in_a_dead_instances_hands_are_found() {
         epoch,
         hop: 3,
     };
-    let blocks = [1, 1, 2, 3].map(|id| pool.allocate(Owner::Request(id)).expect("a block"));
+    let blocks = [1, 1, 2, 3].map(|id| pool.allocate(of_request(id)).expect("a block"));
     for (block, note) in blocks
         .iter()
         .zip([holder(1), holder(1), holder(0), holder(1)])
@@ -283,10 +296,10 @@ fn the_requests_in_a_dead_instances_hands_are_found() {
     view.note(BLOCKS, holder(1));
     assert_eq!(pool.noted(blocks[0]), Ok(holder(1)));
     pool.free(blocks[3]).expect("in use");
-    assert_eq!(pool.held_by(Instance(2), 1), [Owner::Request(1)]);
-    assert_eq!(pool.held_by(Instance(2), 0), [Owner::Request(2)]);
+    assert_eq!(pool.held_by(Instance(2), 1), [of_request(1)]);
+    assert_eq!(pool.held_by(Instance(2), 0), [of_request(2)]);
     // A note does not outlive its use.
-    let again = pool.allocate(Owner::Request(9)).expect("a block");
+    let again = pool.allocate(of_request(9)).expect("a block");
     assert_eq!(pool.noted(again).expect("in use").holder, Instance::GATEWAY);
 }
 
@@ -312,7 +325,7 @@ fn a_shape_has_its_limits() {
 fn a_pool_in_huge_pages_works() {
     let shape = Shape::new(1024, MIN_BLOCK_BYTES).expect("a shape");
     let pool = Pool::create(shape, true).expect("a pool");
-    let block = pool.allocate(Owner::Request(1)).expect("a block");
+    let block = pool.allocate(of_request(1)).expect("a block");
     pool.write(block, b"huge").expect("in use");
     let view = view(&pool);
     let mut copy = Vec::new();

@@ -20,6 +20,11 @@ use rustix::fs::{
 use rustix::io::pwrite;
 use rustix::time::{ClockId, clock_gettime};
 
+/// A request on the route of these tests.
+fn of_request(id: u32) -> Owner {
+    Owner::Request { id, route: 0 }
+}
+
 fn pool(blocks: u32) -> Pool {
     Pool::create(Shape::new(blocks, MIN_BLOCK_BYTES).expect("a shape"), false).expect("a pool")
 }
@@ -122,7 +127,7 @@ fn what_is_not_sealed_or_of_another_shape_is_refused() {
 #[test]
 fn holes_in_the_pool_crash_nobody() {
     let pool = pool(4);
-    let block = pool.allocate(Owner::Request(1)).expect("a block");
+    let block = pool.allocate(of_request(1)).expect("a block");
     pool.write(block, b"payload").expect("in use");
     let files = pool.files().expect("descriptors");
     let status = in_child(|| {
@@ -144,7 +149,7 @@ fn what_was_kept_stays_mapped_when_there_is_no_memory_for_copies() {
     const BLOCK_BYTES: u32 = 1 << 20;
     let shape = Shape::new(4, BLOCK_BYTES).expect("a shape");
     let pool = Pool::create(shape, false).expect("a pool");
-    let blocks = [(); 4].map(|()| pool.allocate(Owner::Request(1)).expect("a block"));
+    let blocks = [(); 4].map(|()| pool.allocate(of_request(1)).expect("a block"));
     for block in blocks {
         pool.write(block, b"kept").expect("in use");
     }
@@ -178,7 +183,7 @@ fn data_bytes() -> u64 {
 }
 
 fn pass(pool: &Pool, request: u32, to: Instance) -> Descriptor {
-    let block = pool.allocate(Owner::Request(request)).expect("a block");
+    let block = pool.allocate(of_request(request)).expect("a block");
     pool.note(
         block,
         Note {
@@ -214,7 +219,7 @@ fn a_member_that_is_killed_loses_its_requests_and_nothing_else() {
         epoch: 1,
     };
     pool.allocate(granted).expect("a block");
-    let bystander = pool.allocate(Owner::Request(99)).expect("a block");
+    let bystander = pool.allocate(of_request(99)).expect("a block");
     let mut gateway_ring = Ring::new(gateway.edges, Duration::ZERO);
     let mut member_ring = Ring::new(member.edges, Duration::ZERO);
     let view = PoolView::attach(pool.files().expect("descriptors")).expect("the pool");
@@ -260,11 +265,11 @@ fn a_member_that_is_killed_loses_its_requests_and_nothing_else() {
         .send(&pass(&pool, 5, member.id))
         .expect_err("nobody");
     assert!(matches!(refused, SendError::Gone(_)), "{refused}");
-    pool.reclaim(Owner::Request(5));
+    pool.reclaim(of_request(5));
 
     let mut failed = pool.held_by(member.id, 1);
     failed.sort_by_key(|owner| owner.pack());
-    assert_eq!(failed, [2, 3, 4].map(Owner::Request));
+    assert_eq!(failed, [2, 3, 4].map(of_request));
     let back: u32 = failed.into_iter().map(|owner| pool.reclaim(owner)).sum();
     assert_eq!(back, 3);
     assert_eq!(pool.reclaim(granted), 1);
@@ -353,7 +358,7 @@ fn what_was_answered_once_is_not_answered_again() {
     let stale = pool.check(&second, arrival.from).expect_err("answered");
     assert!(matches!(stale, Refused::Stale { .. }), "{stale}");
     // And what it wrote meanwhile is not in the next request's block.
-    let next = pool.allocate(Owner::Request(2)).expect("a block");
+    let next = pool.allocate(of_request(2)).expect("a block");
     let mut bytes = Vec::new();
     pool.read(next, MIN_BLOCK_BYTES, &mut bytes)
         .expect("in use");

@@ -60,6 +60,8 @@ struct Member {
     sealed: Vec<OwnedFd>,
     /// The other member's instance.
     peer: Option<Instance>,
+    /// A block for calls.
+    grant: Option<Descriptor>,
 }
 
 fn serve(parts: Parts) -> Result<(), Anything> {
@@ -87,7 +89,7 @@ fn serve(parts: Parts) -> Result<(), Anything> {
                     serde_json::from_slice(&text).unwrap_or_else(|_| "pass".to_owned());
                 member.act(&order, arrival.descriptor)?;
             }
-            Some(_) => {}
+            Some(arrival) => member.grant = Some(arrival.descriptor),
             None => std::thread::sleep(Duration::from_millis(1)),
         }
     }
@@ -148,6 +150,7 @@ fn join(message: Join, descriptors: Vec<OwnedFd>) -> Result<Member, Anything> {
         pool: PoolView::attach(PoolFiles { blocks, ledger })?,
         sealed,
         peer: None,
+        grant: None,
     })
 }
 
@@ -179,6 +182,19 @@ impl Member {
             hop: descriptor.hop + 1,
             ..descriptor
         };
+        // As if it were out of its hands already.
+        let order = match order.strip_prefix("noted ") {
+            Some(order) => {
+                let note = Note {
+                    holder: Instance::GATEWAY,
+                    epoch: 0,
+                    hop: onward.hop,
+                };
+                self.pool.note(onward.block, note);
+                order
+            }
+            None => order,
+        };
         // To the gateway, or to the other member.
         let order = match order.strip_prefix("peer ") {
             Some(order) => {
@@ -192,9 +208,8 @@ impl Member {
             // Another chain's pool: all is in order but for the pool.
             "foreign" => {
                 let pool = Pool::create(Shape::new(64, 4096)?, false)?;
-                let taken: Result<Vec<_>, _> = (0..64)
-                    .map(|_| pool.allocate(Owner::Request(descriptor.request)))
-                    .collect();
+                let taken: Result<Vec<_>, _> =
+                    (0..64).map(|_| pool.allocate(descriptor.owner())).collect();
                 let other = taken?
                     .into_iter()
                     .find(|block| block.index != descriptor.block);
@@ -210,6 +225,11 @@ impl Member {
             "another table" => onward.table = onward.table.other(),
             "grant" => onward.kind = Kind::Grant,
             "call" => onward.kind = Kind::Call,
+            // A block that it may call with, as if it were the request's.
+            "granted" => {
+                let grant = self.grant.ok_or("it has no grant")?;
+                (onward.block, onward.generation) = (grant.block, grant.generation);
+            }
             // To instances that it has no edge to, and in their names, on rings that nobody reads.
             "undeclared" => self.send_to_all(descriptor)?,
             // All that it could write to what is the server's.

@@ -13,7 +13,7 @@ use super::seats::Wrong;
 
 /// Descriptors that are taken before other tasks of the server have a turn.
 const AT_ONCE: usize = 256;
-/// Interval between looks for requests that nobody waits for.
+/// Interval between looks for requests that nobody waits for, and for which an instance's strays are counted.
 const SWEEP: Duration = Duration::from_millis(500);
 /// How long after its deadline an instance may keep a request that it does not say it works on. Then it is ended: what it keeps is
 /// a block of its chain's pool.
@@ -72,16 +72,20 @@ impl Path {
                 Ok(None) => return taken,
                 Ok(Some(arrival)) => {
                     if let Err(wrong) = self.take(arrival) {
-                        self.refuse(arrival.from, wrong);
+                        self.refuse(arrival.from, wrong, Some(arrival.descriptor.request));
                     }
                 }
                 // Its end is noticed by its process, and brings all else along.
                 Err(RecvError::Gone(_)) => {}
                 Err(RecvError::Broken { from, violation }) => {
-                    self.refuse(from, Wrong::Rule(format!("its ring: {violation}")));
+                    self.refuse(from, Wrong::Rule(format!("its ring: {violation}")), None);
                 }
                 Err(RecvError::Refused { from, refused }) => {
-                    self.refuse(from, Wrong::Rule(format!("its descriptor: {refused}")));
+                    self.refuse(
+                        from,
+                        Wrong::Rule(format!("its descriptor: {refused}")),
+                        None,
+                    );
                 }
                 // Of a wait, which this is not.
                 Err(_) => return taken,
@@ -194,8 +198,11 @@ impl Path {
     }
 
     /// Looks after the requests that nobody waits for: their blocks come back with their descriptors, or with the end of the
-    /// instance that has them.
+    /// instance that has them. And forgets strays.
     fn sweep(&self, now: Instant) {
+        for seat in self.seats.read().iter() {
+            seat.forget_strays();
+        }
         let late = self.pending.find(|(request, entry)| {
             (entry.is_given_up() && entry.deadline <= now).then_some((
                 *request,

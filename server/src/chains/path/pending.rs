@@ -139,9 +139,13 @@ impl Pending {
     }
 
     /// Takes out those that match.
-    pub(super) fn remove_if(&self, mut matches: impl FnMut(&Entry) -> bool) -> Vec<(u32, Entry)> {
+    pub(super) fn remove_if(
+        &self,
+        mut matches: impl FnMut(u32, &Entry) -> bool,
+    ) -> Vec<(u32, Entry)> {
         let mut all = self.0.lock();
-        all.extract_if(|_, entry| matches(entry)).collect()
+        all.extract_if(|number, entry| matches(*number, entry))
+            .collect()
     }
 
     /// Those that match, looked at.

@@ -106,7 +106,7 @@ impl Path {
         let number = self
             .pending
             .free_number(|| self.next_request.fetch_add(1, Ordering::Relaxed));
-        let Ok(block) = self.pool.allocate(Owner::Request(number)) else {
+        let Ok(block) = self.pool.allocate(Owner::Request { id: number, route }) else {
             return Err(InvokeError::PoolEmpty {
                 retry_after: RETRY_AFTER,
             });

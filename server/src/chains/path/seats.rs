@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use hearth_chain::join::Join;
 use hearth_chain::routes::Seat as Entry;
 use hearth_chain::routes::choice::Candidate;
-use hearth_chain::{Board, ChainError, Descriptor, Instance, Member, PeerBoard, SendError};
+use hearth_chain::{Board, ChainError, Descriptor, Instance, Member, Note, PeerBoard, SendError};
 use tokio_util::sync::CancellationToken;
 
 use super::pending::Came;
@@ -18,7 +18,8 @@ use crate::model::chain::PayloadForm;
 
 /// Requests that an instance handles at a time.
 const CAPACITY: u32 = 1;
-/// Descriptors of no request that an instance may send in its life. One that keeps to the rules sends some, if ever, when others end.
+/// Descriptors of no request that an instance may send between two sweeps. One that keeps to the rules sends some, if ever, when others
+/// end, or were told of a request by two others.
 const STRAYS_MAX: u32 = 256;
 
 /// An instance as the gateway knows it.
@@ -36,24 +37,43 @@ pub(in crate::chains) struct Seat {
     /// Ends it.
     pub(in crate::chains) hung: CancellationToken,
     /// The rule that it has broken, if it has.
-    fault: OnceLock<String>,
-    /// How often it has sent what belongs to no request.
+    fault: OnceLock<Fault>,
+    /// How often it has sent what belongs to no request since the last sweep.
     strays: AtomicU32,
+}
+
+/// What an instance did against its chain's rules.
+#[derive(Debug)]
+struct Fault {
+    rule: String,
+    /// The request that it named: it fails with this, whatever is noted of its block.
+    request: Option<u32>,
 }
 
 impl Seat {
     /// Ends it because it has broken a rule of the chain. What it has in hand fails with that.
-    fn accuse(&self, chain: &str, fault: String) {
+    fn accuse(&self, chain: &str, fault: Fault) {
+        let rule = fault.rule.clone();
         if self.fault.set(fault).is_ok() {
-            let fault = self.fault.get();
             tracing::warn!(
                 chain,
                 instance = self.instance.0,
-                fault,
+                fault = rule,
                 "a member broke its chain's rules, and is ended"
             );
         }
         self.hung.cancel();
+    }
+
+    /// Whether this request is in its hands, by what is noted of its block or by what it was accused of.
+    fn answers_for(&self, request: u32, noted: Option<Note>) -> bool {
+        let accused = self.fault.get().and_then(|fault| fault.request);
+        accused == Some(request) || noted.is_some_and(|note| note.holder == self.instance)
+    }
+
+    /// Begins to count anew.
+    pub(super) fn forget_strays(&self) {
+        self.strays.store(0, Ordering::Relaxed);
     }
 }
 
@@ -189,15 +209,14 @@ impl Path {
         self.outbox.lock().close(seat.instance.0);
         self.bells.remove(seat.bell.as_fd());
         let member = self.name(seat.member);
-        for (_, entry) in self.pending.remove_if(|entry| {
-            let noted = self.pool.noted(entry.block);
-            noted.is_ok_and(|note| note.holder == seat.instance)
+        for (_, entry) in self.pending.remove_if(|request, entry| {
+            seat.answers_for(request, self.pool.noted(entry.block).ok())
         }) {
             let member = member.to_string();
             let came = match seat.fault.get() {
                 Some(fault) => Came::Broken {
                     member,
-                    reason: fault.clone(),
+                    reason: fault.rule.clone(),
                 },
                 None => Came::Ended {
                     member,
@@ -209,8 +228,8 @@ impl Path {
         self.reclaim_grants(seat.instance);
     }
 
-    /// Counts what an instance should not have sent, and ends it if that was no accident.
-    pub(super) fn refuse(&self, from: Instance, wrong: Wrong) {
+    /// Counts what an instance should not have sent, of this request as it says, and ends it if that was no accident.
+    pub(super) fn refuse(&self, from: Instance, wrong: Wrong, request: Option<u32>) {
         let member = self.member_of(from);
         if let Some(refused) = self.refused.get(usize::from(member.0)) {
             refused.fetch_add(1, Ordering::Relaxed);
@@ -218,8 +237,8 @@ impl Path {
         let Some(seat) = self.seat_of(from) else {
             return;
         };
-        let fault = match wrong {
-            Wrong::Rule(fault) => fault,
+        let rule = match wrong {
+            Wrong::Rule(rule) => rule,
             Wrong::Stray if seat.strays.fetch_add(1, Ordering::Relaxed) < STRAYS_MAX => return,
             Wrong::Stray => {
                 format!("it has sent more than {STRAYS_MAX} descriptors that belong to no request")
@@ -227,7 +246,7 @@ impl Path {
         };
         // It is not heard any more.
         self.inbox.lock().close(from.0);
-        seat.accuse(&self.spec.name, fault);
+        seat.accuse(&self.spec.name, Fault { rule, request });
     }
 
     /// The seat of an instance that takes requests.
