@@ -163,7 +163,11 @@ impl Engine {
             }
             None => {
                 let package = packages.hold(&active.code_sha256);
-                Entry::of(&spec.handler, spec.runtime).check_in(&package.path())?;
+                if spec.handler != active.spec.handler {
+                    package
+                        .check(Entry::of(&spec.handler, spec.runtime))
+                        .await?;
+                }
                 (active.code_sha256.clone(), active.code_bytes, package)
             }
         };

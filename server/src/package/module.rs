@@ -1,5 +1,7 @@
 //! What the handler setting names: the module, or the executable, that a runtime starts from.
 
+use std::fs::Metadata;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::error::PackageError;
@@ -87,14 +89,23 @@ impl Entry {
     ///
     /// # Errors
     /// It is a native function's, and no executable for this host is there. What an import finds is for the import to say.
-    pub fn check_in(&self, package: &Path) -> Result<(), PackageError> {
-        if self.runtime == Runtime::Native && !package.join(&self.name).is_file() {
-            return Err(PackageError::NotExecutable {
-                file: self.name.clone(),
-                reason: "is not in the code, and the handler setting requires it".to_owned(),
-            });
+    pub(super) fn check_in(&self, package: &Path) -> Result<(), PackageError> {
+        if self.runtime != Runtime::Native {
+            return Ok(());
         }
-        self.check_executable(package)
+        let found = package.join(&self.name).metadata().ok();
+        let reason = match found.filter(Metadata::is_file) {
+            None => "is not in the code, and the handler setting requires it",
+            // A package is what its hash says: it is not changed for a setting.
+            Some(file) if file.permissions().mode() & 0o111 == 0 => {
+                "is not marked as executable in the code; upload the code again together with this handler"
+            }
+            Some(_) => return self.check_executable(package),
+        };
+        Err(PackageError::NotExecutable {
+            file: self.name.clone(),
+            reason: reason.to_owned(),
+        })
     }
 
     fn check_executable(&self, dir: &Path) -> Result<(), PackageError> {

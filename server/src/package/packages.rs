@@ -47,6 +47,15 @@ impl Package {
     pub fn path(&self) -> PathBuf {
         self.packages.inner.dir.join(&self.sha256)
     }
+
+    /// Checks that it has what a handler setting names.
+    ///
+    /// # Errors
+    /// [`PackageError`].
+    pub async fn check(&self, entry: Entry) -> Result<(), PackageError> {
+        let path = self.path();
+        blocking(move || entry.check_in(&path)).await
+    }
 }
 
 impl Drop for Package {

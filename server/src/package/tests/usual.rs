@@ -154,7 +154,25 @@ fn a_native_function_is_an_executable() {
         let other = Entry::of("other", Runtime::Native);
         let error = other.check_in(&place.dest()).unwrap_err();
         assert_eq!(error.code(), "not_executable");
+        assert!(error.to_string().contains("is not in the code"), "{error}");
     }
+    // Another file of the same code is what it was uploaded as.
+    let place = Place::new();
+    let zip = zip_of(&[("bootstrap", &program), ("other", &program)]);
+    unpack(&Code::Zip(zip.into()), None, &entry, &place.dest()).unwrap();
+    let other = Entry::of("other", Runtime::Native);
+    let error = other.check_in(&place.dest()).unwrap_err();
+    assert!(
+        error.to_string().contains("not marked as executable"),
+        "{error}"
+    );
+    unpack(
+        &Code::Zip(zip_of(&[("other", &program)]).into()),
+        None,
+        &other,
+        &Place::new().dest(),
+    )
+    .unwrap();
     for (file, content, code) in [
         ("bootstrap", &b"#!/bin/sh"[..], "not_executable"),
         ("main", &program, "missing_module"),
