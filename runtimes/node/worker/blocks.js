@@ -10,9 +10,20 @@ const { setImmediate } = require("node:timers");
 const { translated } = require("./chain.js");
 const { Fault } = require("./errors.js");
 
+// What the instance does with the chain, and the handler cannot.
+let begin;
+let finish;
+let abandon;
+
 /** The chain, for such a handler. A payload is undefined or null (what is there), a number of bytes (what was written there), or
  * bytes. */
 class BlockChain {
+  static {
+    begin = (chain) => chain.#begin();
+    finish = (chain, value) => chain.#finish(value);
+    abandon = (chain) => chain.#abandon();
+  }
+
   #channel;
   // What the handler was given, in that order; the request's block is the first.
   #lent = [];
@@ -26,7 +37,7 @@ class BlockChain {
   }
 
   /** The event of a request: a Buffer of its payload. */
-  begin() {
+  #begin() {
     const whole = translated(() => this.#channel.chainBlock());
     this.#lent = [whole];
     this.#calls.clear();
@@ -35,7 +46,7 @@ class BlockChain {
   }
 
   /** Passes the request on with what the handler has returned. */
-  finish(value) {
+  #finish(value) {
     if (this.#lent.length > 0) {
       const given = this.#given(value);
       this.#channel.passBlock(given, this.#taken());
@@ -43,7 +54,7 @@ class BlockChain {
   }
 
   /** The request fails. */
-  abandon() {
+  #abandon() {
     this.#channel.endLoansOf(this.#taken());
   }
 
@@ -60,7 +71,7 @@ class BlockChain {
   /** Calls a member with a payload; a promise of a Buffer of its result: in the block, if the payload is the beginning of one that was
    * allocated, else a copy. Calls that are begun together are under way at the same time. */
   async call(member, value = Buffer.alloc(0)) {
-    const result = this.#begin(member, value);
+    const result = this.#beginCall(member, value);
     // Lets the others begin before this one waits, which stops the event loop.
     await new Promise((resolve) => setImmediate(resolve));
     return translated(result);
@@ -84,7 +95,7 @@ class BlockChain {
   }
 
   /** Begins a call; what waits for its result. */
-  #begin(member, value) {
+  #beginCall(member, value) {
     if (!(value instanceof Uint8Array)) {
       throw new Fault("Runtime.MarshalError", "the payload of a call in place is bytes");
     }
@@ -125,6 +136,25 @@ class BlockChain {
   }
 }
 
+/** An instance as a member of a chain, with payloads in place: as `Member` in chain.js. */
+class BlockMember {
+  constructor(channel) {
+    this.chain = new BlockChain(channel);
+  }
+
+  begin() {
+    return begin(this.chain);
+  }
+
+  finish(value) {
+    finish(this.chain, value);
+  }
+
+  abandon() {
+    abandon(this.chain);
+  }
+}
+
 /** What is given for a payload: a number of bytes of the block, or bytes that lie in none of those that are lent. */
 function bytesOf(value, present, block, lent) {
   if (value === undefined || value === null) {
@@ -143,4 +173,4 @@ function bytesOf(value, present, block, lent) {
   return lent.includes(value.buffer) ? new Uint8Array(value) : value;
 }
 
-module.exports = { BlockChain };
+module.exports = { BlockMember };

@@ -24,19 +24,6 @@ class Chain {
     this.#channel = channel;
   }
 
-  /** The event of a request: its payload as a value. */
-  begin(text) {
-    return payload.decode(text);
-  }
-
-  /** Passes the request on with what the handler has returned. */
-  finish(value) {
-    this.#channel.result(payload.encode(value));
-  }
-
-  /** The request fails. */
-  abandon() {}
-
   /** Calls a member with any JSON value; a promise of its result. Calls that are begun together are under way at the same time. */
   async call(member, value = null) {
     const call = translated(() => this.#channel.chainCall(member, payload.encode(value)));
@@ -69,16 +56,39 @@ function translated(run) {
   }
 }
 
+/** An instance as a member of a chain: what it does with requests. The handler has `chain`, and nothing else of it. */
+class Member {
+  #channel;
+
+  constructor(channel) {
+    this.#channel = channel;
+    this.chain = new Chain(channel);
+  }
+
+  /** The event of a request: its payload as a value. */
+  begin(text) {
+    return payload.decode(text);
+  }
+
+  /** Passes the request on with what the handler has returned. */
+  finish(value) {
+    this.#channel.result(payload.encode(value));
+  }
+
+  /** The request fails. */
+  abandon() {}
+}
+
 let opened = null;
 
-/** The chain of the instance whose channel this is. */
-function chainOf(channel) {
+/** The instance whose channel this is, as a member. */
+function memberOf(channel) {
   if (opened === null && channel.isInPlace()) {
-    const { BlockChain } = require("./blocks.js");
-    opened = new BlockChain(channel);
+    const { BlockMember } = require("./blocks.js");
+    opened = new BlockMember(channel);
   }
-  opened ??= new Chain(channel);
+  opened ??= new Member(channel);
   return opened;
 }
 
-module.exports = { chainOf, translated };
+module.exports = { memberOf, translated };

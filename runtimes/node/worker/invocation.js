@@ -5,7 +5,7 @@ const awslambda = require("./awslambda.js");
 const errors = require("./errors.js");
 const http = require("./http.js");
 const payload = require("./payload.js");
-const { chainOf } = require("./chain.js");
+const { memberOf } = require("./chain.js");
 const { Context } = require("./context.js");
 const { Fault } = errors;
 
@@ -29,8 +29,8 @@ class Invocation {
   #isStreaming = false;
   // The answer that a handler writes to a stream.
   #written = null;
-  // The chain that the request is of.
-  #chain = null;
+  // This instance as a member, if the request is a chain's.
+  #member = null;
 
   /** Takes on what the function's configuration says of bodies. */
   static bind(config) {
@@ -49,15 +49,15 @@ class Invocation {
     let value;
     try {
       if (trigger === TRIGGER_CHAIN) {
-        this.#chain = chainOf(this.#channel);
+        this.#member = memberOf(this.#channel);
       }
-      const event = this.#chain === null ? payload.decode(text) : this.#chain.begin(text);
+      const event = this.#member === null ? payload.decode(text) : this.#member.begin(text);
       if (trigger === TRIGGER_HTTP) {
         addBody(event, body);
       }
       this.#context = new Context(id, deadlineUs, traceparent, (error, result) => this.#settle(error, result));
-      if (this.#chain !== null) {
-        this.#context.chain = this.#chain;
+      if (this.#member !== null) {
+        this.#context.chain = this.#member.chain;
       }
       if (awslambda.isStreaming(handler)) {
         this.#runStreaming(handler, event);
@@ -96,7 +96,7 @@ class Invocation {
     if (this.#isOpen) {
       this.#channel.handlerEnded();
       const report = errors.toJson(errors.describe(error));
-      this.#chain?.abandon();
+      this.#member?.abandon();
       this.#channel.error(report);
       this.#close();
     }
@@ -138,10 +138,10 @@ class Invocation {
     try {
       if (this.#request[1] !== TRIGGER_HTTP) {
         this.#channel.handlerEnded();
-        if (this.#chain === null) {
+        if (this.#member === null) {
           this.#channel.result(payload.encode(value));
         } else {
-          this.#chain.finish(value);
+          this.#member.finish(value);
         }
       } else {
         const streamed = http.respond(this.#channel, value);
