@@ -162,6 +162,18 @@ fn what_the_import_printed_belongs_to_the_template() {
 }
 
 #[test]
+fn what_c_code_printed_at_import_is_printed_once() {
+    let mut template = boot(
+        "import ctypes\nctypes.CDLL(None).printf(b'imported\\n')\ndef handler(e, c):\n    print('called')\n",
+    );
+    for _ in 0..2 {
+        let reply = template.fork().invoke(&json!(null));
+        assert_eq!(reply.stdout, "called\n");
+    }
+    assert_eq!(template.drain_stdout(), "imported\n");
+}
+
+#[test]
 fn hooks_run_around_the_fork() {
     let source = r#"
 from snapshot_restore_py import register_before_snapshot, register_after_restore

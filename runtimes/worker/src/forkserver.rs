@@ -14,6 +14,7 @@ use crate::compaction;
 use crate::control::{Command, Control, ControlError};
 use crate::message::{self, Way};
 use crate::parts::{FORK_DESCRIPTORS, Parts};
+use crate::sys;
 
 /// A command to start an instance. The answer is [`ForkServer::forked`] or [`ForkServer::refuse`]; in the instance, neither.
 #[derive(Debug)]
@@ -36,8 +37,8 @@ pub struct ForkServer {
 }
 
 impl ForkServer {
-    /// Starts watching for children, then sends `booted`, the report that the template is running, unless something
-    /// else does. At most one of these may be alive.
+    /// Writes out what C code has printed, which would be each child's once more; starts watching for children, then sends `booted`, the
+    /// report that the template is running, unless something else does. At most one of these may be alive.
     ///
     /// The report is a template's last step before it waits: from then on it may be dumped at any moment, and what it was
     /// in the middle of would go on in every restore.
@@ -45,6 +46,7 @@ impl ForkServer {
     /// # Errors
     /// The kernel refused, or the server is gone.
     pub fn start(control: Control, booted: Option<&str>) -> Result<Self, ControlError> {
+        sys::flush_c_streams();
         occupy_standard_descriptors().map_err(ControlError::Watch)?;
         let children = Children::watch().map_err(ControlError::Watch)?;
         if let Some(booted) = booted {
