@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use hearth_native::{Chain, ChainError, Error, Request};
+use hearth_native::{Chain, ChainError, Error, InPlace, Request};
 
 fn main() {
     hearth_native::serve_blocks(|mut request, context| {
@@ -67,7 +67,7 @@ fn main() {
 }
 
 /// Calls the member `peer` so many times; how long each call took, in ns.
-fn time(chain: &mut Chain<'_, '_>, calls: usize) -> Result<Vec<u64>, ChainError> {
+fn time(chain: &mut Chain<'_, '_, InPlace>, calls: usize) -> Result<Vec<u64>, ChainError> {
     let mut block = chain.block()?;
     let mut times = Vec::with_capacity(calls);
     for _ in 0..calls {
@@ -81,7 +81,7 @@ fn time(chain: &mut Chain<'_, '_>, calls: usize) -> Result<Vec<u64>, ChainError>
 }
 
 /// How many bytes of a block for calls something has written to before.
-fn left(chain: &mut Chain<'_, '_>) -> Result<usize, Error> {
+fn left(chain: &mut Chain<'_, '_, InPlace>) -> Result<usize, Error> {
     let mut block = chain.block()?;
     let all = block.capacity();
     block.resize(all)?;

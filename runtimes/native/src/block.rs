@@ -1,8 +1,7 @@
 //! Payloads in place.
 //!
 //! A block of a chain's pool is memory that the whole chain can write to. That a member leaves a block alone which it has passed
-//! on is a rule that all keep who use this crate, and its types see to it, but for `send` and `respond` with a value, after which the
-//! request is still in the handler's hand. One that breaks it can change what another one reads
+//! on is a rule that all keep who use this crate: its types see to it. One that breaks it can change what another one reads
 //! at that moment: trust ends at the chain, and a handler that must not rely on the others copies what it is about to check.
 
 use std::cell::Cell;

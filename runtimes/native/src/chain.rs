@@ -54,15 +54,38 @@ impl From<serde_json::Error> for ChainError {
     }
 }
 
-/// The chain, while a request of it is handled. Payloads are JSON values, which are copied, or blocks, which are not. The chain's
-/// `edges` say who may be called.
+/// Says of a context that it is of a handler whose payloads are values: of [`crate::serve`].
 #[derive(Debug)]
-pub struct Chain<'c, 'a> {
-    context: &'c mut Context<'a>,
+pub enum Values {}
+
+/// Says of a context that it is of a handler whose payloads are in place: of [`crate::serve_blocks`].
+#[derive(Debug)]
+pub enum InPlace {}
+
+/// The chain, while a request of it is handled. The chain's `edges` say who may be called. Calls have JSON values, which are copied,
+/// or blocks, which are not; a request is passed on as what the handler has it as:
+///
+/// ```no_run
+/// hearth_native::serve_blocks(|request, context| {
+///     Ok(context.chain()?.send_block("next", request)?)
+/// })
+/// ```
+///
+/// A handler that has the block could go on writing to it after it has passed on a value, so it cannot:
+///
+/// ```compile_fail
+/// hearth_native::serve_blocks(|request, context| {
+///     context.chain()?.send("next", &1)?;
+///     Ok(request.pass())
+/// })
+/// ```
+#[derive(Debug)]
+pub struct Chain<'c, 'a, P = Values> {
+    context: &'c mut Context<'a, P>,
 }
 
-impl<'c, 'a> Chain<'c, 'a> {
-    pub(crate) fn new(context: &'c mut Context<'a>) -> Self {
+impl<'c, 'a, P> Chain<'c, 'a, P> {
+    pub(crate) fn new(context: &'c mut Context<'a, P>) -> Self {
         Self { context }
     }
 
@@ -80,26 +103,6 @@ impl<'c, 'a> Chain<'c, 'a> {
         let call = chain.begin_call(control, member, &payload)?;
         let result = chain.finish_call(control, call)?;
         Ok(serde_json::from_slice(&result)?)
-    }
-
-    /// Passes the request on now, to the member's next place on the route. What the handler returns goes nowhere.
-    ///
-    /// # Errors
-    /// [`ChainError`]; the request goes on.
-    pub fn send(&mut self, member: &str, payload: &impl Serialize) -> Result<(), ChainError> {
-        let payload = serde_json::to_vec(payload)?;
-        let (chain, control) = self.context.member()?;
-        Ok(chain.send_ahead(control, member, Content::Bytes(&payload))?)
-    }
-
-    /// Ends the request with this result now. What the handler returns goes nowhere.
-    ///
-    /// # Errors
-    /// [`ChainError`]; the request goes on.
-    pub fn respond(&mut self, payload: &impl Serialize) -> Result<(), ChainError> {
-        let payload = serde_json::to_vec(payload)?;
-        let (chain, _) = self.context.member()?;
-        Ok(chain.respond(Content::Bytes(&payload))?)
     }
 
     /// A block for the payload of a call, empty; beyond that are zeros, or what an earlier call for this request left there. There are
@@ -128,7 +131,31 @@ impl<'c, 'a> Chain<'c, 'a> {
         block.block = Block::new(chain.area_of(&block.held, len));
         Ok(block)
     }
+}
 
+impl Chain<'_, '_, Values> {
+    /// Passes the request on now, to the member's next place on the route. What the handler returns goes nowhere.
+    ///
+    /// # Errors
+    /// [`ChainError`]; the request goes on.
+    pub fn send(&mut self, member: &str, payload: &impl Serialize) -> Result<(), ChainError> {
+        let payload = serde_json::to_vec(payload)?;
+        let (chain, control) = self.context.member()?;
+        Ok(chain.send_ahead(control, member, Content::Bytes(&payload))?)
+    }
+
+    /// Ends the request with this result now. What the handler returns goes nowhere.
+    ///
+    /// # Errors
+    /// [`ChainError`]; the request goes on.
+    pub fn respond(&mut self, payload: &impl Serialize) -> Result<(), ChainError> {
+        let payload = serde_json::to_vec(payload)?;
+        let (chain, _) = self.context.member()?;
+        Ok(chain.respond(Content::Bytes(&payload))?)
+    }
+}
+
+impl<'a> Chain<'_, 'a, InPlace> {
     /// Passes the request's block on now, to the member's next place on the route.
     ///
     /// # Errors

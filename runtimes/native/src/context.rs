@@ -1,5 +1,6 @@
 //! One invocation's context.
 
+use std::marker::PhantomData;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -7,20 +8,22 @@ use hearth_worker::chain::{CallError, ChainMember};
 use hearth_worker::channel::{Channel, Head};
 use hearth_worker::message::{ID_TEXT_BYTES, id_text};
 
-use crate::chain::{Chain, ChainError};
+use crate::chain::{Chain, ChainError, Values};
 use crate::template::Config;
 
-/// What a handler is told of its invocation, and what it can do meanwhile.
+/// What a handler is told of its invocation, and what it can do meanwhile. `P` says how it has payloads: as [`Values`] or
+/// [`InPlace`](crate::InPlace).
 #[derive(Debug)]
-pub struct Context<'a> {
+pub struct Context<'a, P = Values> {
     channel: &'a mut Channel,
     config: &'a Config,
     id: [u8; ID_TEXT_BYTES],
     deadline: Duration,
     traceparent: Option<String>,
+    _payloads: PhantomData<P>,
 }
 
-impl<'a> Context<'a> {
+impl<'a, P> Context<'a, P> {
     pub(crate) fn new(channel: &'a mut Channel, config: &'a Config, head: Head) -> Self {
         let mut id = [0; ID_TEXT_BYTES];
         // It is read by `request_id`.
@@ -31,6 +34,7 @@ impl<'a> Context<'a> {
             id,
             deadline: Duration::from_micros(head.head.deadline_unix_us),
             traceparent: head.traceparent,
+            _payloads: PhantomData,
         }
     }
 
@@ -76,7 +80,7 @@ impl<'a> Context<'a> {
     ///
     /// # Errors
     /// It is no request of a chain.
-    pub fn chain<'c>(&'c mut self) -> Result<Chain<'c, 'a>, ChainError> {
+    pub fn chain<'c>(&'c mut self) -> Result<Chain<'c, 'a, P>, ChainError> {
         // Only a request of a chain makes it so.
         self.member()?;
         Ok(Chain::new(self))

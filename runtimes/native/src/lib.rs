@@ -49,7 +49,7 @@ mod sys;
 mod template;
 
 pub use block::{Block, Passed, Request, Writer};
-pub use chain::{CallBlock, Chain, ChainError};
+pub use chain::{CallBlock, Chain, ChainError, InPlace, Values};
 pub use context::Context;
 pub use error::Error;
 pub use requests::{serve, serve_blocks};

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::block::{Block, Passed, Request};
+use crate::chain::InPlace;
 use crate::room::Room;
 use crate::template::Config;
 use crate::{Context, Error, http, panics, sys, template};
@@ -53,7 +54,7 @@ where
 /// Does not return, as [`serve`].
 pub fn serve_blocks<H>(mut handler: H) -> !
 where
-    H: for<'a> FnMut(Request<'a>, &mut Context<'a>) -> Result<Passed<'a>, Error>,
+    H: for<'a> FnMut(Request<'a>, &mut Context<'a, InPlace>) -> Result<Passed<'a>, Error>,
 {
     let mut room = Room::default();
     run(true, |channel, config, head| {
