@@ -10,7 +10,8 @@ const MESSAGE_BYTES: usize = 16 * 1024;
 /// Longest type, in bytes.
 const TYPE_BYTES: usize = 256;
 
-/// Why an invocation failed. `?` makes one of any error: its type's name and what it says.
+/// Why an invocation failed. `?` makes one of whatever implements [`std::error::Error`]: its type's name and what it says. What does
+/// not, such as `Box<dyn Error>`, needs [`Self::new`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Error {

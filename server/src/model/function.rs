@@ -17,7 +17,7 @@ pub enum Runtime {
     Python3,
     /// Node.js.
     Node,
-    /// None: the function is a program of its own.
+    /// None: the code is an executable.
     Native,
 }
 
@@ -26,7 +26,7 @@ impl Runtime {
     pub fn default_handler(self) -> &'static str {
         match self {
             Self::Python3 | Self::Node => "main.handler",
-            // As AWS Lambda calls it.
+            // The name that AWS Lambda's custom runtimes look for.
             Self::Native => "bootstrap",
         }
     }
@@ -70,7 +70,7 @@ pub struct FunctionSpec {
     pub name: String,
     /// The language runtime.
     pub runtime: Runtime,
-    /// `module.function`; of a native function, the executable's path.
+    /// `module.function`; for a native function, the executable's path in the code.
     pub handler: String,
     /// Memory of one instance in MiB, 32 to 16384.
     pub memory_mb: u32,
