@@ -14,7 +14,7 @@ use hearth_chain::board::Shape as BoardShape;
 use hearth_chain::join::{JOIN_DESCRIPTORS, Join, MESSAGE_BYTES_MAX};
 use hearth_chain::shape::Shape;
 use hearth_chain::{
-    Board, Descriptor, Edges, Instance, Kind, Note, Owner, PeerBoard, Pool, PoolFiles, PoolView,
+    Board, Descriptor, Edges, Instance, Kind, Note, PeerBoard, Pool, PoolFiles, PoolView,
 };
 use hearth_worker::channel::Channel;
 use hearth_worker::control::Control;

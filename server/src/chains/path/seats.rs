@@ -1,5 +1,7 @@
 //! The instances that the gateway sends to and hears of.
 
+mod faults;
+
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -8,9 +10,11 @@ use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use hearth_chain::join::Join;
 use hearth_chain::routes::Seat as Entry;
 use hearth_chain::routes::choice::Candidate;
-use hearth_chain::{Board, ChainError, Descriptor, Instance, Member, Note, PeerBoard, SendError};
+use hearth_chain::{Board, ChainError, Descriptor, Instance, Member, PeerBoard, SendError};
 use tokio_util::sync::CancellationToken;
 
+use self::faults::Fault;
+pub(super) use self::faults::Wrong;
 use super::pending::Came;
 use super::{NUMBERS, Path};
 use crate::model::InvocationId;
@@ -18,9 +22,6 @@ use crate::model::chain::PayloadForm;
 
 /// Requests that an instance handles at a time.
 const CAPACITY: u32 = 1;
-/// Descriptors of no request that an instance may send between two sweeps. One that keeps to the rules sends some, if ever, when others
-/// end, or were told of a request by two others.
-const STRAYS_MAX: u32 = 256;
 
 /// An instance as the gateway knows it.
 pub(in crate::chains) struct Seat {
@@ -40,49 +41,6 @@ pub(in crate::chains) struct Seat {
     fault: OnceLock<Fault>,
     /// How often it has sent what belongs to no request since the last sweep.
     strays: AtomicU32,
-}
-
-/// What an instance did against its chain's rules.
-#[derive(Debug)]
-struct Fault {
-    rule: String,
-    /// The request that it named: it fails with this, whatever is noted of its block.
-    request: Option<u32>,
-}
-
-impl Seat {
-    /// Ends it because it has broken a rule of the chain. What it has in hand fails with that.
-    fn accuse(&self, chain: &str, fault: Fault) {
-        let rule = fault.rule.clone();
-        if self.fault.set(fault).is_ok() {
-            tracing::warn!(
-                chain,
-                instance = self.instance.0,
-                fault = rule,
-                "a member broke its chain's rules, and is ended"
-            );
-        }
-        self.hung.cancel();
-    }
-
-    /// Whether this request is in its hands, by what is noted of its block or by what it was accused of.
-    fn answers_for(&self, request: u32, noted: Option<Note>) -> bool {
-        let accused = self.fault.get().and_then(|fault| fault.request);
-        accused == Some(request) || noted.is_some_and(|note| note.holder == self.instance)
-    }
-
-    /// Begins to count anew.
-    pub(super) fn forget_strays(&self) {
-        self.strays.store(0, Ordering::Relaxed);
-    }
-}
-
-/// What is wrong with a descriptor.
-pub(super) enum Wrong {
-    /// It belongs to no request that is under way. That happens when an instance has ended meanwhile.
-    Stray,
-    /// No member that keeps to the rules sends it.
-    Rule(String),
 }
 
 /// What an instance is given when it joins, in the order of the message's descriptors.
@@ -210,7 +168,8 @@ impl Path {
         self.bells.remove(seat.bell.as_fd());
         let member = self.name(seat.member);
         for (_, entry) in self.pending.remove_if(|request, entry| {
-            seat.answers_for(request, self.pool.noted(entry.block).ok())
+            let noted = self.pool.noted(entry.block);
+            noted.is_ok_and(|note| seat.answers_for(request, note))
         }) {
             let member = member.to_string();
             let came = match seat.fault.get() {
@@ -226,27 +185,6 @@ impl Path {
             entry.end(self, came);
         }
         self.reclaim_grants(seat.instance);
-    }
-
-    /// Counts what an instance should not have sent, of this request as it says, and ends it if that was no accident.
-    pub(super) fn refuse(&self, from: Instance, wrong: Wrong, request: Option<u32>) {
-        let member = self.member_of(from);
-        if let Some(refused) = self.refused.get(usize::from(member.0)) {
-            refused.fetch_add(1, Ordering::Relaxed);
-        }
-        let Some(seat) = self.seat_of(from) else {
-            return;
-        };
-        let rule = match wrong {
-            Wrong::Rule(rule) => rule,
-            Wrong::Stray if seat.strays.fetch_add(1, Ordering::Relaxed) < STRAYS_MAX => return,
-            Wrong::Stray => {
-                format!("it has sent more than {STRAYS_MAX} descriptors that belong to no request")
-            }
-        };
-        // It is not heard any more.
-        self.inbox.lock().close(from.0);
-        seat.accuse(&self.spec.name, Fault { rule, request });
     }
 
     /// The seat of an instance that takes requests.
