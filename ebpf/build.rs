@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// `probe` is for tests; the crate embeds the others.
-const PROGRAMS: [&str; 6] = [
-    "flood", "gateway", "ingress", "nothing", "probe", "redirect",
+const PROGRAMS: [&str; 7] = [
+    "flood", "gateway", "ingress", "nothing", "probe", "redirect", "sproxy",
 ];
 
 fn main() {

@@ -1,9 +1,15 @@
-//! One hop of a chain: a descriptor from one process to another, beside the least C program that does the same.
+//! One hop of a chain: a descriptor from one process to another, beside the least C program that does the same. As root.
 //!
 //! `cargo run --release -p hearth-chain --example hop [-- SAMPLES]`
 //!
 //! A hop is half of a round trip between two processes. All ways are measured in turns, each turn with processes of its own, because a
-//! machine's speed drifts. Asleep, each side sleeps before each descriptor; spinning, neither does.
+//! machine's speed drifts. Asleep, each side sleeps before each descriptor; spinning, neither does. Each side has a CPU of its own:
+//! where both share one, waking is several times as fast, and who does is up to the scheduler.
+//!
+//! One file: it is one measurement.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
 
 use std::error::Error;
 use std::io::Write;
@@ -11,12 +17,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use common::switch::Switch;
 use hearth_chain::board::Shape;
 use hearth_chain::shape::MIN_BLOCK_BYTES;
 use hearth_chain::{
     Board, Descriptor, Edges, Instance, Kind, Owner, PeerBoard, Poll, Pool, PoolView, RecvError,
     Ring, Table, Transport,
 };
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// Samples of one way before the next has its turn.
 const TURN: usize = 2_000;
@@ -53,6 +61,7 @@ enum Carrier {
     Poll,
     /// `ring` asleep, each side also checking the block and its payload.
     RingWithPool,
+    SkMsg,
 }
 
 fn main() -> Outcome<()> {
@@ -69,7 +78,7 @@ fn main() -> Outcome<()> {
         samples: Vec::new(),
         floor,
     };
-    let (asleep, spinning) = ("C, futexes", "C, spinning");
+    let (asleep, spinning, redirected) = ("C, futexes", "C, spinning", "C, redirected");
     let mut ways = [
         way(asleep, 1, Carrier::Floor("sleep"), None),
         way(
@@ -92,6 +101,8 @@ fn main() -> Outcome<()> {
             Carrier::Ring(BUSY_POLL),
             Some(spinning),
         ),
+        way(redirected, 1, Carrier::Floor("redirect"), None),
+        way("sk_msg", 1, Carrier::SkMsg, Some(redirected)),
     ];
     while ways.iter().any(|way| way.samples.len() < samples) {
         for way in &mut ways {
@@ -129,6 +140,7 @@ fn turn(way: &mut Way, floor: &Path) -> Outcome<()> {
             let ring = |edges| Ring::new(edges, busy_poll);
             round_trips(ring, None, samples, way.batch)?
         }
+        Carrier::SkMsg => by_sk_msg(samples)?,
         Carrier::Poll => round_trips(|edges| Poll { edges }, None, samples, way.batch)?,
         Carrier::RingWithPool => {
             let shape = hearth_chain::shape::Shape::new(16, MIN_BLOCK_BYTES)?;
@@ -141,6 +153,21 @@ fn turn(way: &mut Way, floor: &Path) -> Outcome<()> {
     let counted = found.into_iter().skip(WARM_UP);
     way.samples.extend(counted.map(|nanos| nanos as f64 / hops));
     Ok(())
+}
+
+/// The same by sockets that the kernel's program sees to. Both sides sleep before each descriptor.
+fn by_sk_msg(samples: usize) -> Outcome<Vec<u64>> {
+    let switch = Switch::new().ok_or("sk_msg needs root, and a kernel with it")?;
+    let (mut here, mut there) = (switch.seat(1), switch.seat(2));
+    switch.allow(1, 2);
+    switch.allow(2, 1);
+    switch.connect(&mut here, 0, &mut there, 0);
+    switch.connect(&mut there, 0, &mut here, 0);
+    let sent = first(None)?;
+    // From then on it is in the hand of who has received it.
+    switch.give(sent.block, here.id);
+    let end = || switch.unseat(here.id);
+    measure((here.way, there.way), None, (sent, samples, 1), end)
 }
 
 /// The nanoseconds of each sample of `batch` round trips between this process and a child of its own.
@@ -162,20 +189,35 @@ fn round_trips<T: Transport>(
         edges.outbox.open(own, 0, Instance(to), &peer, 0, None)?;
         Ok(edges)
     };
-    let mut ours = make(edges(&here, 1, &there, 2)?);
-    let mut theirs = make(edges(&there, 2, &here, 1)?);
+    let ours = make(edges(&here, 1, &there, 2)?);
+    let theirs = make(edges(&there, 2, &here, 1)?);
+    let begin = (first(pool)?, samples, batch);
+    measure((ours, theirs), view.as_ref(), begin, || here.end())
+}
+
+/// Measures between this process and a child: `end` tells the child that this side has ended.
+fn measure<T: Transport>(
+    (mut ours, mut theirs): (T, T),
+    view: Option<&PoolView>,
+    (mut sent, samples, batch): (Descriptor, usize, usize),
+    end: impl FnOnce(),
+) -> Outcome<Vec<u64>> {
     let deadline = Instant::now() + DEADLINE;
+    let allowed = sched_getaffinity(None)?;
+    let mut cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
+    let (first, last) = (cpus.next().unwrap_or(0), cpus.next_back());
+    keep_to(first)?;
     // SAFETY: this process has one thread, and the child leaves by `_exit`.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        let ended = echo(&mut theirs, view.as_ref(), deadline);
+        let kept = keep_to(last.unwrap_or(first));
+        let ended = kept.and_then(|()| echo(&mut theirs, view, deadline));
         // SAFETY: ends the child without running what belongs to its parent.
         unsafe { libc::_exit(i32::from(ended.is_err())) };
     }
     if child < 0 {
         return Err(std::io::Error::last_os_error().into());
     }
-    let mut sent = first(pool)?;
     let mut found = Vec::with_capacity(samples + WARM_UP);
     let mut measure = || -> Outcome<()> {
         for _ in 0..samples + WARM_UP {
@@ -183,7 +225,7 @@ fn round_trips<T: Transport>(
             for _ in 0..batch {
                 ours.send(&sent)?;
                 let arrival = ours.recv(deadline)?;
-                if let Some(view) = &view {
+                if let Some(view) = view {
                     view.check(&arrival.descriptor, arrival.from)?;
                 }
                 sent.hop = arrival.descriptor.hop;
@@ -193,7 +235,8 @@ fn round_trips<T: Transport>(
         Ok(())
     };
     let measured = measure();
-    here.end();
+    end();
+    sched_setaffinity(None, &allowed)?;
     let mut status = 0;
     // SAFETY: writes the status to a local. The child ends with its peer, or at the deadline.
     unsafe { libc::waitpid(child, &raw mut status, 0) };
@@ -202,6 +245,13 @@ fn round_trips<T: Transport>(
         return Err(format!("the other process failed: {status}").into());
     }
     Ok(found)
+}
+
+/// Keeps this process to a CPU.
+fn keep_to(cpu: usize) -> Outcome<()> {
+    let mut one = CpuSet::new();
+    one.set(cpu);
+    Ok(sched_setaffinity(None, &one)?)
 }
 
 /// Sends back what comes, until the peer has ended.
@@ -252,10 +302,8 @@ fn report(ways: &mut [Way]) -> Outcome<()> {
         way.samples[(last as f64 * share).round() as usize] / 1_000.0
     };
     let mut out = std::io::stdout().lock();
-    writeln!(
-        out,
-        "| one hop, µs | p50 | p99 | p50 / C's |\n| --- | ---: | ---: | ---: |"
-    )?;
+    writeln!(out, "| one hop, µs | p50 | p99 | p50 / C's |")?;
+    writeln!(out, "| --- | ---: | ---: | ---: |")?;
     for way in &*ways {
         let (p50, p99) = (percentile(way, 0.5), percentile(way, 0.99));
         let floor = ways.iter().find(|other| Some(other.name) == way.floor);

@@ -13,6 +13,9 @@ pub enum Refused {
     /// It is addressed to somebody else.
     #[error("addressed to {0}")]
     Misdelivered(Instance),
+    /// There is no edge from its sender.
+    #[error("no edge from {0}")]
+    NoEdge(Instance),
     /// The pool has no such block.
     #[error("block {block} of a pool of {blocks}")]
     OutsidePool {
@@ -47,7 +50,7 @@ pub enum Refused {
     },
 }
 
-/// The peer's half of a ring says what cannot be true. The ring is closed for good; other rings go on.
+/// The peer's half of a ring, or its connection, says what cannot be true. It is closed for good; others go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// The peer's position went back, or further than the ring allows.
@@ -60,6 +63,9 @@ pub enum Violation {
         /// The furthest that can be true.
         to: u32,
     },
+    /// What comes by its connection is not from it.
+    #[error("its connection says that it is {0}")]
+    Source(Instance),
 }
 
 /// Why a descriptor was not sent. The sender still has the block.

@@ -2,7 +2,7 @@
 //!
 //! | message | descriptors |
 //! | --- | --- |
-//! | [`Join`]: once, first | blocks, ledger, route table, own board, the gateway's board, the bell that wakes the gateway |
+//! | [`Join`]: once, first | blocks, ledger, route table, own board, the gateway's board, and the bell that wakes the gateway or, with `sk_msg`, the connection |
 //! | [`Join::Names`]: once, next | none |
 //! | [`Join::Peer`]: for each instance to which or from which there is an edge | its board, to read |
 //!
@@ -36,6 +36,8 @@ pub enum Carrier {
     },
     /// [`crate::Poll`].
     Poll,
+    /// [`crate::SkMsg`].
+    SkMsg,
 }
 
 /// A message.
@@ -88,6 +90,7 @@ impl Join {
                 let (tag, busy_poll_us) = match carrier {
                     Carrier::Ring { busy_poll_us } => (0, busy_poll_us),
                     Carrier::Poll => (1, 0),
+                    Carrier::SkMsg => (2, 0),
                 };
                 bytes.push(CHAIN_TAG);
                 bytes.extend_from_slice(&instance.0.to_le_bytes());
@@ -146,6 +149,7 @@ impl Join {
                         busy_poll_us: word(5)?,
                     },
                     1 => Carrier::Poll,
+                    2 => Carrier::SkMsg,
                     _ => return None,
                 },
                 edges: u16::try_from(word(9)?).ok()?,
@@ -172,7 +176,11 @@ mod tests {
         let instance = Instance(0x1234);
         let member = Member(7);
         let mut all = vec![];
-        for carrier in [Carrier::Poll, Carrier::Ring { busy_poll_us: 50 }] {
+        for carrier in [
+            Carrier::Poll,
+            Carrier::SkMsg,
+            Carrier::Ring { busy_poll_us: 50 },
+        ] {
             all.push(Join::Chain {
                 instance,
                 member,

@@ -11,7 +11,7 @@
 //! check ([`board`]). Whatever it writes there, its peers get descriptors or a typed error, and lose that edge at most.
 //!
 //! Read in this order: [`descriptor`], [`pool`] with [`accounts`] and [`free_list`], [`board`] with [`ring`], [`sleeper`] and [`latest`],
-//! [`transport`], [`routes`]. The cores [`accounts`], [`free_list`], [`ring`], [`sleeper`], [`latest`] and [`routes::pins`] touch neither
+//! [`transport`], [`sk_msg`], [`routes`]. The cores [`accounts`], [`free_list`], [`ring`], [`sleeper`], [`latest`] and [`routes::pins`] touch neither
 //! mappings nor the system, and loom models them.
 //!
 //! Integers in shared memory are native: it is shared by processes of one machine.
@@ -56,6 +56,8 @@ pub mod pool;
 #[cfg(not(loom))]
 pub mod shape;
 #[cfg(not(loom))]
+pub mod sk_msg;
+#[cfg(not(loom))]
 mod slots;
 #[cfg(not(loom))]
 pub mod trace;
@@ -75,6 +77,7 @@ pub use {
     notes::Note,
     outbox::Outbox,
     pool::{Block, Pool, PoolFiles},
+    sk_msg::{Lines, SkMsg},
     trace::Stay,
     transport::{Edges, Poll, Ring, Transport, Waker},
     view::{LeftCopy, Payload, PoolView},

@@ -230,6 +230,13 @@ impl Pool {
         self.accounts.reclaim(owner, |index| self.clear(index))
     }
 
+    /// Whose a block is; none if it is free, or of another generation.
+    #[must_use]
+    pub fn owner(&self, block: Block) -> Option<Owner> {
+        let owner = self.accounts.owner(block.index, block.generation);
+        owner.ok().flatten()
+    }
+
     /// The blocks of an owner.
     #[must_use]
     pub fn blocks_of(&self, owner: Owner) -> Vec<Block> {

@@ -1,5 +1,4 @@
-//! The ways to carry descriptors, behind one interface: [`Ring`] and [`Poll`] over the boards; `sk_msg` is to be a
-//! third, over sockets.
+//! The ways to carry descriptors, behind one interface: [`Ring`] and [`Poll`] over the boards, [`crate::SkMsg`] over sockets.
 //!
 //! What a transport promises:
 //! - The source of a descriptor is what the transport knows, by the ring or the socket that it came on. Nothing in the 16 bytes can

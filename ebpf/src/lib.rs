@@ -1,14 +1,16 @@
 //! Hearth's programs in the kernel, and typed handles on them. Nothing of Hearth is used here, and nothing of aya is seen
 //! outside.
 //!
-//! Loading and attaching ([`Ingress`], [`Redirect`], [`xsk::open`]) need root. What they make is used through descriptors,
-//! which a process without privileges may hold: [`Maps`] from [`Descriptors`], [`xsk::Socket`] from [`xsk::Opened`].
+//! Loading and attaching ([`Ingress`], [`sproxy::Sproxy`], [`Redirect`], [`xsk::open`]) need root. What they make is used through descriptors,
+//! which a process without privileges may hold: [`Maps`] from [`Descriptors`], [`sproxy::Exchange`] from
+//! [`sproxy::Descriptors`], [`xsk::Socket`] from [`xsk::Opened`].
 //!
 //! The modules are listed so that each uses only those below it:
 //! - [`Floor`]: what to measure the programs beside
 //! - [`Flood`]: a generator of packets for measurements
 //! - [`Redirect`]: forwarding past the stack
 //! - [`gateway`]: the fast way of sandboxes' connections
+//! - [`sproxy`]: carries what the instances of a chain send to each other
 //! - [`Ingress`]: loads and attaches the ingress
 //! - `programs`: what loading and attaching have in common
 //! - `link`: attaching
@@ -30,6 +32,7 @@ mod flood;
 mod redirect;
 
 pub mod gateway;
+pub mod sproxy;
 
 mod ingress;
 

@@ -8,8 +8,10 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
+const BPF_PROG_ATTACH: libc::c_int = 8;
 const BPF_LINK_CREATE: libc::c_int = 28;
 const BPF_LINK_UPDATE: libc::c_int = 29;
+const BPF_SK_MSG_VERDICT: u32 = 7;
 const BPF_SK_LOOKUP: u32 = 36;
 const BPF_XDP: u32 = 37;
 const BPF_TCX_INGRESS: u32 = 46;
@@ -73,12 +75,29 @@ impl Link {
     }
 }
 
+/// Runs a program on what is sent through the sockets of a map, as long as the map lives: older kernels have no links for that, and
+/// a map outlives no process that has it.
+pub(crate) fn attach_to_sockets(program: BorrowedFd<'_>, map: BorrowedFd<'_>) -> io::Result<()> {
+    // `prog_attach`: target, program, kind of attachment, flags.
+    let mut attributes = [
+        number(map),
+        number(program),
+        BPF_SK_MSG_VERDICT,
+        0,
+        0,
+        0,
+        0,
+        0,
+    ];
+    call(BPF_PROG_ATTACH, &mut attributes).map(drop)
+}
+
 fn number(fd: BorrowedFd<'_>) -> u32 {
     fd.as_raw_fd().cast_unsigned()
 }
 
 fn call(command: libc::c_int, attributes: &mut [u32; 8]) -> io::Result<RawFd> {
-    // SAFETY: `attributes` is as large as is said and lives as long as the call, which only reads it; both commands take no
+    // SAFETY: `attributes` is as large as is said and lives as long as the call, which only reads it; these commands take no
     // pointers.
     let result = unsafe {
         libc::syscall(

@@ -233,6 +233,7 @@ pub struct Left {
     pub packets: [u64; LEFTS],
 }
 
+/// Lets aya copy records from and to maps.
 macro_rules! plain {
     ($($record:ty = $size:literal),* $(,)?) => {
         $(
@@ -243,6 +244,8 @@ macro_rules! plain {
         )*
     };
 }
+
+pub(crate) use plain;
 
 plain! {
     Port = 8,

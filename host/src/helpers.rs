@@ -107,6 +107,8 @@ pub(crate) enum News {
     Entered(Key, io::Result<Inside>),
     /// This socket is for the server, which asked for it.
     Socket(Sequence, OwnedFd),
+    /// And so are both ends of this connection.
+    Connection(Sequence, [OwnedFd; 2]),
 }
 
 /// Where helpers report. Cheap to clone.

@@ -11,6 +11,7 @@
 //! - [`supervisor`]: owns the sandboxes' state; takes requests, init's reports and process exits.
 //! - [`gateway`]: the gateway, another process, which connects sandboxes. [`network`]: what it needs from within them.
 //! - [`prepare`]: what is done before there is a server.
+//! - [`chains`]: connections for chains.
 //! - [`images`]: dumps templates, removes images. [`ports`]: opens those of functions. [`helpers`]: the threads that do such things.
 //! - [`cgroup`]: limits, on v1 and v2. [`limits`]: arithmetic over them. [`scheduling`]: how threads get processors.
 //! - [`peer`]: a socket to another process. [`protocol`]: the messages.
@@ -32,6 +33,8 @@ mod ports;
 
 mod helpers;
 mod network;
+
+mod chains;
 
 pub mod cgroup;
 mod limits;

@@ -76,6 +76,8 @@ fn request() -> impl Strategy<Value = Request> {
         }),
         (any::<(u64, u64)>(), purpose())
             .prop_map(|((sequence, key), purpose)| Request::Socket(sequence, key, purpose)),
+        any::<(u64, u32)>().prop_map(|(sequence, chain)| Request::Connect(sequence, chain)),
+        any::<u32>().prop_map(Request::EndChain),
     ]
 }
 
@@ -131,6 +133,7 @@ fn reply() -> impl Strategy<Value = Reply> {
             }
         ),
         any::<u64>().prop_map(Reply::Socket),
+        any::<u64>().prop_map(Reply::Connection),
         any::<u64>().prop_map(Reply::Destroyed),
         (name(), any::<(bool, bool)>()).prop_map(|(runtime, (kept, ready))| Reply::Prewarmed {
             runtime,
@@ -229,7 +232,7 @@ fn what_a_message_has_no_use_for_must_be_zero() {
         let is_key = (1..9).contains(&at);
         assert_eq!(Request::decode(&changed).is_ok(), is_key, "{at}");
     }
-    for kind in [0, 20, 100, 255] {
+    for kind in [0, 22, 100, 255] {
         let mut unknown = bytes.clone();
         unknown[0] = kind;
         assert_eq!(

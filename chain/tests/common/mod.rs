@@ -1,6 +1,8 @@
 //! Instances with boards and edges between them, as the server sets them up.
 #![allow(dead_code, reason = "no test uses all of it")]
 
+pub mod switch;
+
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 

@@ -124,7 +124,7 @@ pub struct Maps {
 }
 
 /// The map behind a descriptor, as what it has to be.
-fn typed<T: TryFrom<Map, Error = aya::maps::MapError>>(
+pub(crate) fn typed<T: TryFrom<Map, Error = aya::maps::MapError>>(
     name: &'static str,
     descriptor: OwnedFd,
 ) -> Result<T, MapError> {

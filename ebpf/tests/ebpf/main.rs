@@ -10,6 +10,7 @@ mod lists;
 mod live;
 mod network;
 mod refused;
+mod sproxy;
 mod steering;
 mod twin;
 mod verdicts;

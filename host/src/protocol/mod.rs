@@ -31,5 +31,7 @@ pub const BROKER: std::net::Ipv4Addr = std::net::Ipv4Addr::new(127, 0, 0, 2);
 pub type Key = u64;
 /// An instance's cgroup in its sandbox, by the sandbox's count; never used twice.
 pub type LeafNumber = u64;
+/// A chain's version in service; the server's choice, and never used twice.
+pub type ChainNumber = u32;
 /// Ties a reply to its request; the server's choice.
 pub type Sequence = u64;

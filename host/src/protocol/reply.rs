@@ -77,6 +77,8 @@ pub enum Reply {
     },
     /// A listener, a TCP connection that is being made, or a socket for datagrams. Comes with it.
     Socket(Sequence),
+    /// A connection was made. Comes with the instance's end and the gateway's.
+    Connection(Sequence),
     /// A sandbox was removed.
     Destroyed(Key),
     /// Whether there is a pre-warmed sandbox for the runtime of this name, and whether it is ready.
@@ -104,6 +106,7 @@ variants_of!(Reply {
     11 => Prewarmed { runtime, kept, ready },
     12 => Start { uid, gid, separate, ingress },
     13 => Socket(sequence),
+    14 => Connection(sequence),
 });
 
 impl Message for Reply {
@@ -114,6 +117,7 @@ impl Message for Reply {
             Self::Created { interface: 0, .. } => 3,
             Self::Created { .. } => 5,
             Self::Socket(_) => 1,
+            Self::Connection(_) => 2,
             Self::Start {
                 separate, ingress, ..
             } => 3 + usize::from(*separate) + usize::from(*ingress),

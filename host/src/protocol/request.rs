@@ -6,7 +6,7 @@ use std::time::Duration;
 use hearth_init::{fields_of, variants_of};
 
 use super::message::Message;
-use super::{Key, LeafNumber, Protocol, Sequence};
+use super::{ChainNumber, Key, LeafNumber, Protocol, Sequence};
 
 /// The numbers of a sandbox to be made; its [`Papers`](super::Papers) come along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +88,10 @@ pub enum Request {
     Prioritize(u32, bool),
     /// Create a TCP socket in the network namespace of a sandbox that has a network.
     Socket(Sequence, Key, Purpose),
+    /// Make a connection for an instance of a chain, in a network namespace that only this chain has.
+    Connect(Sequence, ChainNumber),
+    /// Make no more for this chain.
+    EndChain(ChainNumber),
 }
 
 fields_of!(Order {
@@ -124,6 +128,8 @@ variants_of!(Request {
     17 => Prioritize(thread, raised),
     18 => Socket(sequence, key, purpose),
     19 => OpenPort(sequence, protocol, port),
+    20 => Connect(sequence, chain),
+    21 => EndChain(chain),
 });
 
 impl Message for Request {

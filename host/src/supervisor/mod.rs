@@ -44,6 +44,7 @@ use self::jobs::Scheduled;
 use self::live::LiveSandbox;
 use self::prewarmed::PrewarmedSandboxes;
 use crate::cgroup::Version;
+use crate::chains::Chains;
 use crate::gateway::{Gateway, ToIt};
 use crate::helpers::{Helper, News, Reporter};
 use crate::images::{self, Images};
@@ -93,6 +94,8 @@ impl Host {
         let mut supervisor = Supervisor {
             attach: attach::start(reporter.clone()).map_err(io::Error::other)?,
             network: outbound::start(reporter.clone()).map_err(io::Error::other)?,
+            chains: Helper::start("hearth-chains", reporter.clone(), || Ok(Chains::default()))
+                .map_err(io::Error::other)?,
             images: images::start(&self.settings, criu, reporter).map_err(io::Error::other)?,
             gateway: to_gateway,
             gateway_heard: Instant::now(),
@@ -120,6 +123,7 @@ struct Supervisor {
     attach: Helper<()>,
     images: Helper<Images>,
     network: Helper<()>,
+    chains: Helper<Chains>,
     /// By which sandboxes have a network.
     gateway: Option<ToIt>,
     /// When it has last done something that was waited for.
@@ -249,6 +253,9 @@ impl Supervisor {
                 News::Entered(key, inside) => self.entered(key, inside),
                 News::Socket(sequence, socket) => {
                     self.server.send(Reply::Socket(sequence), vec![socket]);
+                }
+                News::Connection(sequence, ends) => {
+                    self.server.send(Reply::Connection(sequence), ends.into());
                 }
             }
         }

@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use super::{INSTANCE_CGROUP_POOL, Supervisor};
+use crate::helpers::News;
 use crate::limits::SANDBOX_INSTANCES_MAX;
 use crate::protocol::papers::is_image_name;
 use crate::protocol::request::Order;
@@ -90,6 +91,24 @@ impl Supervisor {
                 self.open_port(sequence, protocol, port);
             }
             Request::Prioritize(thread, raised) => self.prioritize(thread, raised),
+            Request::Connect(sequence, chain) => {
+                let asked = self.chains.take(move |chains| {
+                    Some(match chains.connect(chain) {
+                        Ok(ends) => News::Connection(sequence, ends),
+                        Err(error) => News::Say(Reply::Refused(sequence, error)),
+                    })
+                });
+                self.refuse_failed(sequence, asked);
+            }
+            Request::EndChain(chain) => {
+                let ended = self.chains.take(move |chains| {
+                    chains.end(chain);
+                    None
+                });
+                if let Err(error) = ended {
+                    tracing::warn!(%error, "a chain's network namespace stays until the end");
+                }
+            }
         }
     }
 
@@ -101,7 +120,8 @@ impl Supervisor {
             | Request::Dump(sequence, ..)
             | Request::RemoveImage(sequence, _)
             | Request::Socket(sequence, ..)
-            | Request::OpenPort(sequence, ..) => {
+            | Request::OpenPort(sequence, ..)
+            | Request::Connect(sequence, _) => {
                 self.say(Reply::Refused(sequence, SandboxError::shut_down()));
             }
             Request::Destroy(key) => self.destroy_and_say(key),

@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::latency::HopLatency;
-use super::rates::EdgeRates;
+use super::rates::{Counted, EdgeRates};
 use super::state::State;
 use super::{Catalog, Chain};
-use crate::chains::Status;
-use crate::model::chain::{self, EdgeLive, GATEWAY, Live, MemberLive, PoolLive, Spec, View};
+use crate::chains::{Status, Work};
+use crate::model::chain::{
+    self, EdgeLive, GATEWAY, InstanceLive, KernelLive, Live, MemberLive, PoolLive, RefusalLive,
+    Spec, View,
+};
 
 impl Catalog {
     pub(super) fn view(&self, chain: &Chain) -> View {
@@ -44,7 +47,8 @@ impl Catalog {
 }
 
 fn live(spec: &Spec, status: &Status, latency: &Arc<HopLatency>, rates: &Arc<EdgeRates>) -> Live {
-    let per_second = rates.of(&status.edges, Instant::now());
+    let rates = rates.of(&counts(status), Instant::now());
+    let per_second = |key: Counted| rates.get(&key).copied().unwrap_or(0);
     let name = |number: u8| match number {
         0 => GATEWAY.to_owned(),
         number => spec.member_name(number).unwrap_or_default().to_owned(),
@@ -55,16 +59,32 @@ fn live(spec: &Spec, status: &Status, latency: &Arc<HopLatency>, rates: &Arc<Edg
             instances: member.instances,
             restarts: member.restarts,
             latency_us: latency.of(member.member),
+            kernel: member
+                .work
+                .map(|work| kernel(work, per_second(Counted::Member(member.member)))),
         };
         (name(member.member), figures)
     });
-    let edges = status.edges.iter().zip(per_second);
-    let edges = edges.map(|(edge, per_second)| EdgeLive {
+    let edges = status.edges.iter().map(|edge| EdgeLive {
         from: name(edge.from),
         to: name(edge.to),
         sent: edge.sent,
-        per_second,
+        per_second: per_second(Counted::Edge(edge.from, edge.to)),
         refused: edge.refused,
+    });
+    let instances = status.instances.iter().map(|one| InstanceLive {
+        member: name(one.member),
+        instance: one.instance,
+        kernel: kernel(one.work, per_second(Counted::Instance(one.instance))),
+    });
+    let refusals = status.refusals.iter().map(|one| RefusalLive {
+        from: name(one.from),
+        instance: one.instance,
+        to: one.to.map(name),
+        to_instance: one.to_instance,
+        reason: one.reason.to_owned(),
+        count: one.count,
+        last_at: one.last,
     });
     Live {
         transport: status.transport.to_owned(),
@@ -77,5 +97,28 @@ fn live(spec: &Spec, status: &Status, latency: &Arc<HopLatency>, rates: &Arc<Edg
         },
         members: members.collect(),
         edges: edges.collect(),
+        instances: instances.collect(),
+        refusals: refusals.collect(),
+    }
+}
+
+/// What has a rate: edges by what was sent, instances and members by what was sent to them.
+fn counts(status: &Status) -> Vec<(Counted, u64)> {
+    let edges = status.edges.iter();
+    let edges = edges.map(|edge| (Counted::Edge(edge.from, edge.to), edge.sent));
+    let members = status.members.iter();
+    let members = members.filter_map(|one| Some((Counted::Member(one.member), one.work?.received)));
+    let instances = status.instances.iter();
+    let instances = instances.map(|one| (Counted::Instance(one.instance), one.work.received));
+    edges.chain(members).chain(instances).collect()
+}
+
+fn kernel(work: Work, per_second: u64) -> KernelLive {
+    KernelLive {
+        received: work.received,
+        per_second,
+        in_hand: work.in_hand,
+        response_us: work.busy_ns.checked_div(work.handled).map(|ns| ns / 1_000),
+        refused: work.refused,
     }
 }

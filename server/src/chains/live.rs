@@ -30,7 +30,7 @@ impl Live {
     ) -> Result<Arc<Self>, ActivateError> {
         let ending = CancellationToken::new();
         let guard = ending.clone().drop_guard();
-        let path = Path::create(&version.spec, engine.busy_poll())?;
+        let path = Path::create(&version.spec, engine)?;
         path.clone().run(ending.clone());
         let members = Members::start(engine, &version, path.clone(), ending).await?;
         Ok(Arc::new(Self {

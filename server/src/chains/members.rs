@@ -175,7 +175,10 @@ impl Members {
 
     /// Makes an instance a member: gives it the chain's memory, and tells it and its peers of each other.
     async fn join(&self, one: &Arc<One>, mut instance: Instance) -> Result<Arc<Seat>, StartError> {
-        let (seat, papers) = self.path.receive_instance(&self.numbers, one.number)?;
+        let connection = self.path.connect().await?;
+        let (seat, papers) = self
+            .path
+            .receive_instance(&self.numbers, one.number, connection)?;
         let (path, number) = (Arc::downgrade(&self.path), seat.instance);
         instance
             .logs
@@ -242,7 +245,7 @@ impl Members {
         to.instance
             .tell(&message.encode(), &[board.as_fd()])
             .await?;
-        to.seat.board.notify();
+        self.path.notify(&to.seat);
         Ok(())
     }
 
@@ -256,6 +259,7 @@ impl Members {
                 function_version: functions.get(&*one.name).copied().unwrap_or_default(),
                 instances: one.running.load(Ordering::Relaxed),
                 restarts: one.restarts.load(Ordering::Relaxed),
+                work: self.path.work_of(one.number),
             })
             .collect()
     }

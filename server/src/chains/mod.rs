@@ -19,7 +19,8 @@ use parking_lot::RwLock;
 
 pub use self::live::Live;
 pub use self::types::{
-    ActivateError, EdgeStatus, Hop, InvokeError, MemberStatus, Outcome, PoolStatus, Request, Status,
+    ActivateError, EdgeStatus, Hop, InstanceStatus, InvokeError, MemberStatus, Outcome, PoolStatus,
+    RefusalStatus, Request, Status, Work,
 };
 use crate::engine::Engine;
 use crate::model::chain::Version;

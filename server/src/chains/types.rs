@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use jiff::Timestamp;
 
 use crate::model::{FunctionError, InvocationId};
 
@@ -64,7 +65,7 @@ pub enum ActivateError {
         /// The transport.
         transport: &'static str,
         /// What is missing.
-        reason: &'static str,
+        reason: String,
     },
     /// The host has no memory, descriptors, processes … to give.
     #[error("the chain cannot be started now: {0}")]
@@ -159,7 +160,7 @@ fn reached(hop: &Option<(usize, String)>) -> String {
 pub struct Status {
     /// Number of the version in service.
     pub version: u32,
-    /// The transport in use: "ring" or "poll".
+    /// The transport in use: "ring", "poll" or "sk_msg".
     pub transport: &'static str,
     /// The pool.
     pub pool: PoolStatus,
@@ -169,6 +170,69 @@ pub struct Status {
     pub members: Vec<MemberStatus>,
     /// Each pair of which one may send to the other; number 0 is the gateway.
     pub edges: Vec<EdgeStatus>,
+    /// Its instances, by the kernel's count; none where it does not carry the descriptors.
+    pub instances: Vec<InstanceStatus>,
+    /// What was refused, the latest last.
+    pub refusals: Vec<RefusalStatus>,
+}
+
+/// What an instance did, by the kernel's count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InstanceStatus {
+    /// Number of its member.
+    pub member: u8,
+    /// Its number.
+    pub instance: u16,
+    /// What it did.
+    pub work: Work,
+}
+
+/// Requests and calls of an instance or a member.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Those that were sent to it.
+    pub received: u64,
+    /// Those of them that it passed on.
+    pub handled: u64,
+    /// From the one to the other, of all that were handled, in ns.
+    pub busy_ns: u64,
+    /// Those that it has in hand, or that wait for it.
+    pub in_hand: u64,
+    /// Descriptors of all kinds that it sent and that were refused.
+    pub refused: u64,
+}
+
+impl Work {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            received: self.received + other.received,
+            handled: self.handled + other.handled,
+            busy_ns: self.busy_ns + other.busy_ns,
+            in_hand: self.in_hand + other.in_hand,
+            refused: self.refused + other.refused,
+        }
+    }
+}
+
+/// What instances sent to each other and must not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RefusalStatus {
+    /// Number of the sender's member.
+    pub from: u8,
+    /// The sender.
+    pub instance: u16,
+    /// Number of the target's member; none if no instance has its number.
+    pub to: Option<u8>,
+    /// The target; 0 is the gateway.
+    pub to_instance: u16,
+    /// Why.
+    pub reason: &'static str,
+    /// How often.
+    pub count: u64,
+    /// When it was last.
+    pub last: Timestamp,
 }
 
 /// The pool of a live chain.
@@ -195,6 +259,8 @@ pub struct MemberStatus {
     pub instances: u32,
     /// Instances that ended unasked and were replaced.
     pub restarts: u64,
+    /// What its instances did, those that have ended included; none where the kernel does not carry the descriptors.
+    pub work: Option<Work>,
 }
 
 /// What went from one member to another since the chain was put in service.

@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::{Engine, EngineError};
+use crate::sandbox::Host;
 use crate::scheduler::Deployment;
 use crate::store::StoredVersion;
 
@@ -59,6 +60,11 @@ impl Engine {
             deployment: self.deployment(key, version, &spec, package, None, threads),
             is_own: true,
         })
+    }
+
+    /// The host process.
+    pub fn host(&self) -> Host {
+        self.inner.resources.host.clone()
     }
 
     /// Longest spin of an instance before it sleeps.

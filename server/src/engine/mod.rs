@@ -194,9 +194,6 @@ impl Engine {
                 json!({ "available": reason.is_none(), "reason": reason, "version": null }),
             );
         }
-        let reason = "chains carry descriptors by rings in shared memory; this version has no sockets for them";
-        all.entry("sk_msg")
-            .or_insert_with(|| json!({ "available": false, "reason": reason, "version": null }));
         all.insert("runtimes".into(), self.inner.resources.runtimes.describe());
         all
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use hearth_ebpf::xsk::{Layout, Opened, XskError};
-use hearth_ebpf::{Descriptors, MapError};
+use hearth_ebpf::{Descriptors, MapError, sproxy};
 use hearth_init::wire;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use serde::{Deserialize, Serialize};
@@ -43,6 +43,7 @@ struct First {
     report: IngressReport,
     listeners: usize,
     maps: usize,
+    sproxy: usize,
     sockets: Vec<Handed>,
 }
 
@@ -105,6 +106,8 @@ pub struct Handover {
     pub listeners: Vec<OwnedFd>,
     /// The maps; none where nothing is loaded.
     pub maps: Option<Descriptors>,
+    /// The maps of the program that carries chains' descriptors; none where it is not loaded.
+    pub sproxy: Option<sproxy::Descriptors>,
     /// AF_XDP sockets, which are in the maps already.
     pub sockets: Vec<QueueSocket>,
 }
@@ -116,16 +119,19 @@ impl Handover {
     /// No descriptors left.
     pub fn pass_on(self) -> io::Result<OwnedFd> {
         let maps = self.maps.map(Descriptors::into_inner).unwrap_or_default();
+        let sproxy = self.sproxy.map(sproxy::Descriptors::into_inner);
+        let sproxy = sproxy.unwrap_or_default();
         let sockets = self.sockets.into_iter().map(QueueSocket::taken_apart);
         let (sockets, of_sockets): (Vec<_>, Vec<_>) = sockets.unzip();
         let first = First {
             report: self.report,
             listeners: self.listeners.len(),
             maps: maps.len(),
+            sproxy: sproxy.len(),
             sockets,
         };
         let first = serde_json::to_vec(&first)?;
-        let fds = self.listeners.into_iter().chain(maps);
+        let fds = self.listeners.into_iter().chain(maps).chain(sproxy);
         let fds: Vec<OwnedFd> = fds.chain(of_sockets.into_iter().flatten()).collect();
         queued(&first, &fds)
     }
@@ -138,18 +144,24 @@ impl Handover {
         let mut bytes = vec![0; FIRST_MAX];
         let (length, mut fds) = wire::receive(socket, &mut bytes)?;
         let first: First = serde_json::from_slice(&bytes[..length])?;
-        while fds.len() < first.listeners + first.maps + 2 * first.sockets.len() {
+        let before_sockets = first.listeners + first.maps + first.sproxy;
+        while fds.len() < before_sockets + 2 * first.sockets.len() {
             let (_, more) = wire::receive(socket, &mut [0; MORE.len()])?;
             if more.is_empty() {
                 return Err(HandoverError::Missing);
             }
             fds.extend(more);
         }
-        let mut of_sockets = fds.split_off(first.listeners + first.maps).into_iter();
+        let mut of_sockets = fds.split_off(before_sockets).into_iter();
         let sockets = first.sockets.iter();
         let sockets: Option<Vec<_>> = sockets
             .map(|handed| QueueSocket::put_together(handed, &mut of_sockets))
             .collect();
+        let sproxy = fds.split_off(first.listeners + first.maps);
+        let sproxy = match sproxy.len() {
+            0 => None,
+            _ => Some(sproxy::Descriptors::new(sproxy)?),
+        };
         let maps = fds.split_off(first.listeners);
         let maps = match maps.len() {
             0 => None,
@@ -159,6 +171,7 @@ impl Handover {
             report: first.report,
             listeners: fds,
             maps,
+            sproxy,
             sockets: sockets.ok_or(HandoverError::Missing)?,
         })
     }

@@ -8,6 +8,7 @@
 //! - [`datagrams`]: what AF_XDP takes. [`addresses`]: to where it may go.
 //! - [`functions`]: ports and limits in the maps.
 //! - [`lists`]: whose packets are dropped, or exempt from limits.
+//! - [`sproxy`]: the program that carries chains' descriptors.
 //! - [`numbers`]: who has which number in the maps. [`traffic`], [`counters`]: what is counted.
 
 mod addresses;
@@ -18,6 +19,7 @@ mod handover;
 mod lists;
 mod numbers;
 mod report;
+mod sproxy;
 mod traffic;
 
 use std::collections::HashMap;
@@ -38,6 +40,7 @@ pub use handover::{Handover, HandoverError, QueueSocket, hold};
 pub use lists::{ListError, ListVerdict, ListedPrefix};
 use numbers::Numbers;
 pub use report::{IngressInterface, IngressMap, IngressProgram, IngressReport};
+pub use sproxy::{Place, Sproxy, SproxyError};
 pub use traffic::{Dropped, PortTraffic};
 
 use crate::model::{Port, PortLimits, PortOwner, Protocol};
@@ -67,6 +70,8 @@ struct Inner {
     kernel: Option<Mutex<Kernel>>,
     /// None where there is no AF_XDP.
     datagrams: Option<Arc<Datagrams>>,
+    /// None where it is not loaded.
+    sproxy: Option<Sproxy>,
     samples: Samples,
     /// The lists, as they are stored. Locked while they are written.
     listed: tokio::sync::Mutex<Vec<ListedPrefix>>,
@@ -88,12 +93,14 @@ impl Ingress {
     pub fn without(reason: &str) -> Self {
         let report = IngressReport {
             steering_missing: Some(reason.to_owned()),
+            sk_msg_missing: Some(reason.to_owned()),
             ..IngressReport::default()
         };
         Self(Arc::new(Inner {
             report,
             kernel: None,
             datagrams: None,
+            sproxy: None,
             samples: Samples::default(),
             listed: tokio::sync::Mutex::default(),
         }))
@@ -112,13 +119,16 @@ impl Ingress {
             report,
             listeners,
             maps,
+            sproxy,
             sockets,
         } = Handover::receive(socket)?;
+        let sproxy = sproxy.map(Sproxy::new).transpose()?;
         let Some(maps) = maps else {
             let nothing = Inner {
                 report,
                 kernel: None,
                 datagrams: None,
+                sproxy,
                 samples: Samples::default(),
                 listed: tokio::sync::Mutex::default(),
             };
@@ -147,6 +157,7 @@ impl Ingress {
             report,
             kernel: Some(Mutex::new(kernel)),
             datagrams,
+            sproxy,
             samples: Samples::default(),
             listed: tokio::sync::Mutex::default(),
         });
@@ -162,14 +173,25 @@ impl Ingress {
         &self.0.report
     }
 
-    /// What it can do here, and why not: `xdp`, `port_steering`.
-    pub fn capabilities(&self) -> [(&'static str, Option<String>); 2] {
+    /// What carries chains' descriptors, or why nothing does.
+    ///
+    /// # Errors
+    /// The reason.
+    pub fn sproxy(&self) -> Result<&Sproxy, &str> {
+        let missing = self.0.report.sk_msg_missing.as_deref();
+        let missing = missing.unwrap_or("it was not prepared");
+        self.0.sproxy.as_ref().ok_or(missing)
+    }
+
+    /// What it can do here, and why not: `xdp`, `port_steering`, `sk_msg`.
+    pub fn capabilities(&self) -> [(&'static str, Option<String>); 3] {
         let report = &self.0.report;
         let no_interface = "HEARTH_XDP_INTERFACE names no interface".to_owned();
         let xdp = report.interfaces.is_empty().then_some(no_interface);
         [
             ("xdp", xdp),
             ("port_steering", report.steering_missing.clone()),
+            ("sk_msg", self.sproxy().err().map(str::to_owned)),
         ]
     }
 

@@ -18,6 +18,8 @@ pub struct IngressReport {
     pub maps: Vec<IngressMap>,
     /// Why functions cannot have ports; null where they can.
     pub steering_missing: Option<String>,
+    /// Why chains cannot have the transport `sk_msg`; null where they can.
+    pub sk_msg_missing: Option<String>,
 }
 
 /// An interface to which the ingress is attached.

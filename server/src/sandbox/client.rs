@@ -28,6 +28,7 @@ pub(super) enum Answer {
     Sandbox(Sandbox),
     InstanceCgroup(LeafNumber),
     Socket(OwnedFd),
+    Connection([OwnedFd; 2]),
     Done,
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hearth_host::protocol::request::Order;
-use hearth_host::protocol::{Papers, Protocol, Request};
+use hearth_host::protocol::{ChainNumber, Papers, Protocol, Request};
 use hearth_host::{Probed, SandboxError, process};
 use parking_lot::Mutex;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -127,6 +127,23 @@ impl Host {
             Answer::Socket(socket) => Ok(socket),
             _ => Err(SandboxError::Gone),
         }
+    }
+
+    /// Makes a connection for an instance of a chain: the instance's end, and the gateway's.
+    ///
+    /// # Errors
+    /// [`SandboxError`].
+    pub async fn connect_chain(&self, chain: ChainNumber) -> Result<[OwnedFd; 2], SandboxError> {
+        let request = |sequence| Request::Connect(sequence, chain);
+        match self.0.client.ask(request, Vec::new()).await? {
+            Answer::Connection(ends) => Ok(ends),
+            _ => Err(SandboxError::Gone),
+        }
+    }
+
+    /// Has no more of them made for a chain, without waiting for it.
+    pub fn end_chain(&self, chain: ChainNumber) {
+        self.0.client.send(Request::EndChain(chain));
     }
 
     /// The pre-warmed sandboxes.

@@ -3,7 +3,8 @@
 use askama::Template;
 
 use super::{
-    ErrorView, FieldErrors, LogRow, Moment, OwnPorts, Percentile, PortLimitsForm, RecentStats,
+    ChainInstanceRow, ChainRefusalRow, ErrorView, FieldErrors, LogRow, Moment, OwnPorts,
+    Percentile, PortLimitsForm, RecentStats,
 };
 use crate::chrome::{Badge, Chrome};
 use crate::graph::{Graph, NODE};
@@ -99,8 +100,10 @@ pub struct ChainLive {
     pub pool: Option<(u32, u32)>,
     /// Its members.
     pub members: Vec<ChainMemberRow>,
-    /// Edges on which something was refused: sender, receiver, how many.
-    pub refused: Vec<(String, String, u64)>,
+    /// Its instances, where the kernel counts what they do.
+    pub instances: Vec<ChainInstanceRow>,
+    /// What was refused, the latest first.
+    pub refused: Vec<ChainRefusalRow>,
     /// Whether its receivers spin, which takes processor time when idle.
     pub spins: bool,
 }

@@ -3,6 +3,7 @@
 mod account;
 mod accounts;
 mod audit;
+mod chain_rows;
 mod chains;
 mod code;
 mod confirm;
@@ -33,6 +34,7 @@ mod versions;
 pub use account::{AccountPage, SessionRow};
 pub use accounts::{AccountsPage, MadePassword, NewPerson, PersonPage, PersonRow, RoleChoice};
 pub use audit::{AuditPage, AuditRow};
+pub use chain_rows::{ChainInstanceRow, ChainRefusalRow};
 pub use chains::{
     ChainForm, ChainLive, ChainMemberRow, ChainPage, ChainRequestPage, ChainRequestRow,
     ChainRequests, ChainRow, ChainSettingsPage, ChainVersionRow, ChainsPage, WorkloadCard,

@@ -5,12 +5,11 @@ use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
-use hearth_abi::Bell;
 use hearth_chain::board::Shape;
 use hearth_chain::join::{JOIN_DESCRIPTORS, Join, MESSAGE_BYTES_MAX};
 use hearth_chain::routes::RouteView;
 use hearth_chain::routes::choice::{Chooser, Policy};
-use hearth_chain::{Board, Instance, Member, PeerBoard, PoolFiles, PoolView};
+use hearth_chain::{Board, PeerBoard, PoolFiles, PoolView};
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
@@ -51,18 +50,11 @@ impl ChainMember {
         };
         let descriptors = <[OwnedFd; JOIN_DESCRIPTORS]>::try_from(descriptors)
             .map_err(|_| MemberError::Message("too few descriptors"))?;
-        let [blocks, ledger, routes, own, gateway, bell] = descriptors;
+        let [blocks, ledger, routes, own, gateway, line] = descriptors;
         let shape = Shape::new(edges, edges, slots)?;
         let board = Board::attach(own, shape)?;
         let gateway = PeerBoard::attach(gateway, shape)?;
-        let mut peers = Peers::new(instance, &board, carrier);
-        peers.connect(
-            (instance, &board),
-            (Instance::GATEWAY, &gateway),
-            true,
-            Some(Some(Bell::from(bell))),
-        )?;
-        peers.add(Instance::GATEWAY, Member::GATEWAY, gateway, true);
+        let peers = Peers::new((instance, &board), carrier, gateway, line)?;
         let mut joined = Self {
             me: instance,
             member,

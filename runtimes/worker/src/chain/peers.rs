@@ -1,12 +1,14 @@
 //! The other instances of the chain, and the way to them.
 
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
+use hearth_abi::Bell;
 use hearth_chain::join::Carrier;
 use hearth_chain::routes::choice::{Candidate, Chooser};
 use hearth_chain::{
     Arrival, Board, ChainError, Descriptor, Edges, Instance, Member, PeerBoard, Poll, RecvError,
-    Ring, SendError, Transport,
+    Ring, SendError, SkMsg, Transport,
 };
 
 /// Requests that an instance handles at a time.
@@ -26,6 +28,7 @@ struct Peer {
 enum Way {
     Ring(Ring),
     Poll(Poll),
+    SkMsg(SkMsg),
 }
 
 /// See the module.
@@ -36,27 +39,31 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// Of an instance that has none yet.
-    pub(super) fn new(me: Instance, board: &Board, carrier: Carrier) -> Self {
-        let edges = Edges::new(me, board);
-        let way = match carrier {
+    /// Of an instance that has none but the gateway, which is at the other end of `line`: a bell, or a connection.
+    pub(super) fn new(
+        own: (Instance, &Board),
+        carrier: Carrier,
+        gateway: PeerBoard,
+        line: OwnedFd,
+    ) -> Result<Self, ChainError> {
+        let (me, board) = own;
+        let edges = || Edges::new(me, board);
+        let (way, bell) = match carrier {
             Carrier::Ring { busy_poll_us } => {
                 let busy_poll = Duration::from_micros(busy_poll_us.into());
-                Way::Ring(Ring::new(edges, busy_poll))
+                (Way::Ring(Ring::new(edges(), busy_poll)), Some(line))
             }
-            Carrier::Poll => Way::Poll(Poll { edges }),
+            Carrier::Poll => (Way::Poll(Poll { edges: edges() }), Some(line)),
+            Carrier::SkMsg => (Way::SkMsg(SkMsg::new(me, board, line)), None),
         };
-        Self {
+        let mut peers = Self {
             peers: Vec::new(),
             way,
-        }
-    }
-
-    pub(super) fn edges(&mut self) -> &mut Edges {
-        match &mut self.way {
-            Way::Ring(ring) => &mut ring.edges,
-            Way::Poll(poll) => &mut poll.edges,
-        }
+        };
+        let bell = Some(bell.map(Bell::from));
+        peers.connect(own, (Instance::GATEWAY, &gateway), true, bell)?;
+        peers.add(Instance::GATEWAY, Member::GATEWAY, gateway, true);
+        Ok(peers)
     }
 
     /// Notes a peer whose edges are open.
@@ -81,11 +88,23 @@ impl Peers {
         own: (Instance, &Board),
         peer: (Instance, &PeerBoard),
         sends: bool,
-        receives: Option<Option<hearth_abi::Bell>>,
+        receives: Option<Option<Bell>>,
     ) -> Result<(), ChainError> {
         let (me, board) = own;
         let (instance, seen) = peer;
-        let edges = self.edges();
+        let edges = match &mut self.way {
+            Way::Ring(ring) => &mut ring.edges,
+            Way::Poll(poll) => &mut poll.edges,
+            Way::SkMsg(way) => {
+                if sends {
+                    way.open_input(board, instance.0, instance)?;
+                }
+                if receives.is_some() {
+                    way.open_output(board, instance.0, instance, seen, me.0)?;
+                }
+                return Ok(());
+            }
+        };
         if sends {
             let input = instance.0;
             edges.inbox.open(board, input, instance, seen, me.0)?;
@@ -112,16 +131,18 @@ impl Peers {
 
     /// The member's instance that has the least to do.
     pub(super) fn choose(&mut self, member: Member, chooser: &mut Chooser) -> Option<Instance> {
-        let outbox = match &mut self.way {
-            Way::Ring(ring) => &mut ring.edges.outbox,
-            Way::Poll(poll) => &mut poll.edges.outbox,
+        let way = &mut self.way;
+        let mut backlog = |to| match way {
+            Way::Ring(ring) => ring.edges.outbox.backlog(to),
+            Way::Poll(poll) => poll.edges.outbox.backlog(to),
+            Way::SkMsg(way) => way.backlog(to),
         };
         let candidates: Vec<Candidate> = self
             .peers
             .iter()
             .filter(|peer| peer.member == member && peer.receives)
             .filter_map(|peer| {
-                let on_the_way = outbox.backlog(peer.instance)?;
+                let on_the_way = backlog(peer.instance)?;
                 Some(Candidate {
                     instance: peer.instance,
                     capacity: CAPACITY,
@@ -142,6 +163,7 @@ impl Peers {
         match &mut self.way {
             Way::Ring(ring) => ring.send(descriptor),
             Way::Poll(poll) => poll.send(descriptor),
+            Way::SkMsg(way) => way.send(descriptor),
         }
     }
 
@@ -149,6 +171,7 @@ impl Peers {
         match &mut self.way {
             Way::Ring(ring) => ring.recv(deadline),
             Way::Poll(poll) => poll.recv(deadline),
+            Way::SkMsg(way) => way.recv(deadline),
         }
     }
 }

@@ -9,6 +9,7 @@ use anyhow::Context;
 use hearth::ingress::{Handover, IngressInterface, IngressReport, QueueSocket, hold};
 use hearth_ebpf::interfaces::Interface;
 use hearth_ebpf::records::SOCKETS;
+use hearth_ebpf::sproxy::{self, Sproxy};
 use hearth_ebpf::xsk::{self, Layout};
 use hearth_ebpf::{AttachError, Capacity, Ingress, Maps, Wanted};
 
@@ -38,7 +39,7 @@ pub(crate) fn prepare(interfaces: &[String], address: IpAddr) -> anyhow::Result<
     };
     let mut ingress = match loaded {
         Ok(ingress) => ingress,
-        Err(error) if interfaces.is_empty() => return nothing(&error.to_string()),
+        Err(error) if interfaces.is_empty() => return nothing(error.to_string()),
         Err(error) => return Err(error).context(setting(interfaces)),
     };
     for interface in interfaces {
@@ -57,16 +58,19 @@ pub(crate) fn prepare(interfaces: &[String], address: IpAddr) -> anyhow::Result<
         }
         interfaces.push(interface);
     }
-    let report = IngressReport {
+    let mut report = IngressReport {
         interfaces,
         programs: ingress.programs().iter().map(Into::into).collect(),
         maps: ingress.maps()?.iter().map(Into::into).collect(),
         steering_missing: steered.err(),
+        sk_msg_missing: None,
     };
+    let sproxy = load_sproxy(&mut report);
     let handover = Handover {
         report,
         listeners: listeners.into_iter().map(Into::into).collect(),
         maps: Some(ingress.descriptors()?),
+        sproxy,
         sockets,
     };
     Ok(Prepared {
@@ -75,15 +79,30 @@ pub(crate) fn prepare(interfaces: &[String], address: IpAddr) -> anyhow::Result<
     })
 }
 
-/// Nothing is loaded, for this reason.
-fn nothing(reason: &str) -> anyhow::Result<Prepared> {
+/// Loads the program that carries chains' descriptors, or notes why that is not possible.
+fn load_sproxy(report: &mut IngressReport) -> Option<sproxy::Descriptors> {
+    let loaded = Sproxy::load().map_err(|error| error.to_string());
+    let loaded = loaded.and_then(|sproxy| {
+        report.programs.push(sproxy.program().into());
+        sproxy.descriptors().map_err(|error| error.to_string())
+    });
+    loaded
+        .map_err(|reason| report.sk_msg_missing = Some(reason))
+        .ok()
+}
+
+/// Nothing is loaded that connections are steered by, for this reason.
+fn nothing(reason: String) -> anyhow::Result<Prepared> {
+    let mut report = IngressReport {
+        steering_missing: Some(reason),
+        ..IngressReport::default()
+    };
+    let sproxy = load_sproxy(&mut report);
     let handover = Handover {
-        report: IngressReport {
-            steering_missing: Some(reason.to_owned()),
-            ..IngressReport::default()
-        },
+        report,
         listeners: Vec::new(),
         maps: None,
+        sproxy,
         sockets: Vec::new(),
     };
     Ok(Prepared {

@@ -38,7 +38,7 @@ impl Watch {
             biased;
             () = self.ending.cancelled() => return,
             death = self.vitals.died() => reason(death),
-            () = self.seat.hung.cancelled() => "the chain's time limit passed".to_owned(),
+            () = self.seat.hung.cancelled() => self.seat.fault().to_owned(),
         };
         self.one.running.fetch_sub(1, Ordering::Relaxed);
         let Some(members) = self.members.upgrade() else {

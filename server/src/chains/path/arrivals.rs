@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hearth_chain::sk_msg::Heard;
 use hearth_chain::{Arrival, Block, Descriptor, Instance, Kind, Member, RecvError, Refused};
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +19,8 @@ const SWEEP: Duration = Duration::from_millis(500);
 /// How long after its deadline an instance may keep a request that it does not say it works on. Then it is ended: what it keeps is
 /// a block of its chain's pool.
 const GRACE: Duration = Duration::from_secs(5);
+/// Longest time from when a process that dies has closed its connection to when its death is noticed.
+const DEATH: Duration = Duration::from_secs(1);
 
 impl Path {
     /// Receives until `ending`.
@@ -38,6 +41,10 @@ impl Path {
             let tick = || tokio::time::sleep(SWEEP);
             while ending.run_until_cancelled(tick()).await.is_some() {
                 self.sweep(Instant::now());
+                self.end_dead_sockets();
+                for instance in self.carry.take_broken() {
+                    self.end_unless_dead(instance);
+                }
             }
         });
     }
@@ -53,30 +60,23 @@ impl Path {
                 }
                 _ => 0,
             };
-            let may_sleep = self.inbox.lock().announce();
-            let slept = match may_sleep {
-                Ok(true) => self.bells.rung(vain).await,
-                Ok(false) => Ok(()),
-                Err(error) => Err(std::io::Error::other(error)),
-            };
-            self.inbox.lock().retract();
-            slept?;
+            self.carry.sleep(&self.bells, vain).await?;
         }
     }
 
     /// Takes what has come, so many descriptors at most; how many there were.
     pub(super) fn take_arrivals(self: &Arc<Self>, most: usize) -> usize {
         for taken in 0..most {
-            let received = self.inbox.lock().try_recv();
-            match received {
+            match self.carry.try_recv() {
                 Ok(None) => return taken,
-                Ok(Some(arrival)) => {
+                Ok(Some(Heard::Denied { from, denied })) => self.deny(from, &denied),
+                Ok(Some(Heard::Arrival(arrival))) => {
                     if let Err(wrong) = self.take(arrival) {
                         self.refuse(arrival.from, wrong, Some(arrival.descriptor.request));
                     }
                 }
-                // Its end is noticed by its process, and brings all else along.
-                Err(RecvError::Gone(_)) => {}
+                // Its end is noticed by its process, and brings all else along. But an instance can also close its connection.
+                Err(RecvError::Gone(from)) => self.end_unless_dead(from),
                 Err(RecvError::Broken { from, violation }) => {
                     self.refuse(from, Wrong::Rule(format!("its ring: {violation}")), None);
                 }
@@ -92,6 +92,18 @@ impl Path {
             }
         }
         most
+    }
+
+    /// Ends an instance whose connection is gone, if its process is not.
+    fn end_unless_dead(self: &Arc<Self>, instance: Instance) {
+        let path = self.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(DEATH).await;
+            if let Some(seat) = path.seat_of(instance) {
+                let fault = "it closed its connection to the gateway".to_owned();
+                seat.accuse(&path.spec.name, fault, None);
+            }
+        });
     }
 
     /// Does what a descriptor says.
@@ -183,7 +195,7 @@ impl Path {
     /// Ends the instance that a request hangs in, if it says that it works on it; the name of the member that has it.
     pub(super) fn end_if_hung(&self, request: u32) -> Option<(usize, String)> {
         let block = self.pending.with(request, |entry| entry.block)?;
-        let note = self.pool.noted(block).ok()?;
+        let note = self.holding(block).ok()?;
         let holder = note.holder;
         if holder == Instance::GATEWAY {
             return None;
@@ -211,7 +223,7 @@ impl Path {
             ))
         });
         for (request, block, is_overdue) in late {
-            let Ok(note) = self.pool.noted(block) else {
+            let Ok(note) = self.holding(block) else {
                 continue;
             };
             match self.seat_of(note.holder) {

@@ -1,4 +1,4 @@
-//! What wakes the gateway: a bell for each instance, in one epoll set.
+//! What wakes the gateway: a bell for each instance, or its connection, in one epoll set.
 //!
 //! A bell is an eventfd that the instance writes and that is never read: epoll is edge-triggered and reports every write. Each
 //! has its own, so that none can drain or block another's.
@@ -35,14 +35,15 @@ impl Bells {
     /// with the instance's seat.
     pub(super) fn add(&self, number: u16) -> std::io::Result<OwnedFd> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        epoll::add(
-            &self.all,
-            &bell,
-            epoll::EventData::new_u64(number.into()),
-            flags,
-        )?;
+        self.watch(number, &bell)?;
         Ok(bell)
+    }
+
+    /// Watches a connection as a bell, as long as it is open.
+    pub(super) fn watch(&self, number: u16, connection: impl AsFd) -> std::io::Result<()> {
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        let data = epoll::EventData::new_u64(number.into());
+        Ok(epoll::add(&self.all, connection, data, flags)?)
     }
 
     /// Stops watching a bell.
@@ -51,20 +52,23 @@ impl Bells {
         let _ = epoll::delete(&self.all, bell);
     }
 
-    /// Sleeps until a bell has rung. `vain` is how often the last ones have for nothing.
-    pub(super) async fn rung(&self, vain: u32) -> std::io::Result<()> {
+    /// Sleeps until bells have rung; the numbers of their instances. `vain` is how often the last ones have for nothing.
+    pub(super) async fn rung(&self, vain: u32) -> std::io::Result<Vec<u16>> {
         if vain > FREE_RINGS {
             tokio::time::sleep(RING_PAUSE).await;
         }
         let mut ready = self.all.readable().await?;
         ready.clear_ready();
         let mut events = Vec::with_capacity(TAKEN_AT_ONCE);
+        let mut rung = Vec::new();
         loop {
             events.clear();
             let space = rustix::buffer::spare_capacity(&mut events);
-            match epoll::wait(&self.all, space, Some(&Timespec::default())) {
+            let waited = epoll::wait(&self.all, space, Some(&Timespec::default()));
+            rung.extend(events.iter().map(|event| event.data.u64() as u16));
+            match waited {
                 Ok(taken) if taken == TAKEN_AT_ONCE => {}
-                Ok(_) => return Ok(()),
+                Ok(_) => return Ok(rung),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
             }

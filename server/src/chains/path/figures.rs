@@ -1,12 +1,39 @@
 //! A chain's figures.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use hearth_chain::Member;
 use hearth_chain::join::Carrier;
+use parking_lot::Mutex;
 
-use super::Path;
-use crate::chains::{EdgeStatus, PoolStatus, Status};
+use super::{Path, Seat};
+use crate::chains::{EdgeStatus, InstanceStatus, PoolStatus, Status, Work};
+
+/// What instances did that have ended, by their member's number.
+#[derive(Debug)]
+pub(super) struct Past(Mutex<Box<[Work]>>);
+
+impl Past {
+    /// For so many numbers.
+    pub(super) fn new(numbers: usize) -> Self {
+        Self(Mutex::new(
+            vec![Work::default(); numbers].into_boxed_slice(),
+        ))
+    }
+
+    fn add(&self, member: Member, work: Work) {
+        if let Some(past) = self.0.lock().get_mut(usize::from(member.0)) {
+            // What it had in hand somebody else has now, or nobody.
+            *past = past.and(Work { in_hand: 0, ..work });
+        }
+    }
+
+    fn of(&self, member: Member) -> Work {
+        let past = self.0.lock();
+        past.get(usize::from(member.0)).copied().unwrap_or_default()
+    }
+}
 
 impl Path {
     /// Its own figures: those of the members are added by who has the instances.
@@ -16,6 +43,7 @@ impl Path {
             transport: match self.carrier {
                 Carrier::Ring { .. } => "ring",
                 Carrier::Poll => "poll",
+                Carrier::SkMsg => "sk_msg",
             },
             pool: PoolStatus {
                 blocks: self.pool.shape().blocks(),
@@ -26,10 +54,62 @@ impl Path {
             requests: self.requests.load(Ordering::Relaxed).into(),
             members: Vec::new(),
             edges: self.edges(),
+            instances: self.instances(),
+            refusals: self.refusals.all(),
         }
     }
 
-    /// What went along each edge, by the live instances' own counts.
+    /// What the instances do, by the kernel's count.
+    fn instances(&self) -> Vec<InstanceStatus> {
+        let seats = self.seats.read();
+        let of = |seat: &Arc<Seat>| {
+            Some(InstanceStatus {
+                member: seat.member.0,
+                instance: seat.instance.0,
+                work: self.work(seat)?,
+            })
+        };
+        seats.iter().filter_map(of).collect()
+    }
+
+    fn work(&self, seat: &Seat) -> Option<Work> {
+        let seated = self.carry.sockets()?.place.seated(seat.instance.0)?;
+        Some(Work {
+            received: seated.received,
+            handled: seated.handled,
+            busy_ns: seated.busy,
+            in_hand: seated.received.saturating_sub(seated.handled),
+            refused: seated.refused.iter().sum(),
+        })
+    }
+
+    /// What a member's instances did, those that have ended included.
+    pub(in crate::chains) fn work_of(&self, member: Member) -> Option<Work> {
+        self.carry.sockets()?;
+        let now = self.instances().into_iter();
+        let now = now.filter(|one| one.member == member.0);
+        Some(now.fold(self.past.of(member), |all, one| all.and(one.work)))
+    }
+
+    /// Remembers what an instance did that has ended.
+    pub(super) fn keep_past(&self, seat: &Seat) {
+        if let Some(work) = self.work(seat) {
+            self.past.add(seat.member, work);
+        }
+    }
+
+    fn refused_by_gateway(&self, from: Member, to: Member) -> u64 {
+        match to {
+            Member::GATEWAY => self
+                .refused
+                .get(usize::from(from.0))
+                .map_or(0, |refused| refused.load(Ordering::Relaxed)),
+            // An instance does not tell its senders apart.
+            _ => 0,
+        }
+    }
+
+    /// What went along each edge, by the live instances' own counts, or the kernel's.
     fn edges(&self) -> Vec<EdgeStatus> {
         let members = || (0..=self.plan.members()).map(Member);
         let seats = self.seats.read();
@@ -40,6 +120,15 @@ impl Path {
             self.plan.allows(from, to, Pass) || self.plan.allows(from, to, Call)
         });
         used.map(|(from, to)| {
+            if let Some(sockets) = self.carry.sockets() {
+                let counted = sockets.place.edge(from.0, to.0).unwrap_or_default();
+                return EdgeStatus {
+                    from: from.0,
+                    to: to.0,
+                    sent: counted.sent,
+                    refused: counted.refused + self.refused_by_gateway(from, to),
+                };
+            }
             let sent: u64 = if from == Member::GATEWAY {
                 of(to)
                     .filter_map(|seat| self.board.sent(seat.instance.0).ok())
@@ -59,19 +148,11 @@ impl Path {
                 };
                 of(from).map(|seat| outputs(&seat.board)).sum()
             };
-            let refused = match to {
-                Member::GATEWAY => self
-                    .refused
-                    .get(usize::from(from.0))
-                    .map_or(0, |refused| refused.load(Ordering::Relaxed)),
-                // An instance does not tell its senders apart: what it refused is shown at the edges from other members.
-                _ => 0,
-            };
             EdgeStatus {
                 from: from.0,
                 to: to.0,
                 sent,
-                refused,
+                refused: self.refused_by_gateway(from, to),
             }
         })
         .collect()

@@ -1,7 +1,7 @@
 //! Blocks that instances use for calls of their own. The gateway grants them when an instance joins, and takes them back when it has
 //! ended: at once, or, if another instance has one in hand and may still write to it, when that one returns it or ends.
 
-use hearth_chain::{Block, Descriptor, Instance, Kind, Member, Owner};
+use hearth_chain::{Block, Descriptor, Instance, Kind, Owner};
 
 use super::{Path, Seat};
 
@@ -12,15 +12,14 @@ const GRANTED: u32 = 4;
 #[derive(Debug)]
 pub(super) struct Abandoned {
     block: Block,
-    /// Who has it in hand, by its owner's word.
+    /// Who had it in hand when its owner ended.
     holder: Instance,
 }
 
 impl Path {
     /// Grants an instance its blocks, if it may make calls. From a pool that is half empty it gets fewer: requests go first.
     pub(super) fn grant(&self, seat: &Seat) {
-        let mut members = (1..=self.plan.members()).map(Member);
-        if !members.any(|to| self.plan.allows(seat.member, to, Kind::Call)) {
+        if !self.may_call(seat.member) {
             return;
         }
         for _ in 0..GRANTED {
@@ -48,7 +47,7 @@ impl Path {
             };
             self.note(&descriptor);
             // An instance that takes none has ended, and its blocks come back.
-            let _ = self.outbox.lock().send(&descriptor);
+            let _ = self.carry.sending().send(&descriptor);
         }
     }
 
@@ -60,7 +59,7 @@ impl Path {
         };
         let mut abandoned = self.abandoned.lock();
         for block in self.pool.blocks_of(owner) {
-            let holder = self.pool.noted(block).map_or(ended, |note| note.holder);
+            let holder = self.holding(block).map_or(ended, |note| note.holder);
             if holder != ended && self.seat_of(holder).is_some() {
                 abandoned.push(Abandoned { block, holder });
             } else {
@@ -71,6 +70,14 @@ impl Path {
         for back in abandoned.extract_if(.., |one| one.holder == ended) {
             let _ = self.pool.free(back.block);
         }
+    }
+
+    /// Takes back a block whose owner has ended, whoever had it in hand; whether there was one.
+    pub(super) fn free_abandoned(&self, block: Block) -> bool {
+        let mut abandoned = self.abandoned.lock();
+        let at = abandoned.iter().position(|one| one.block == block);
+        let freed = at.map(|at| self.pool.free(abandoned.swap_remove(at).block));
+        freed.is_some()
     }
 
     /// Takes back a block whose owner has ended, from who had it in hand.

@@ -6,9 +6,12 @@
 
 mod arrivals;
 mod bells;
+mod carry;
 mod figures;
 mod grants;
+mod numbers;
 mod pending;
+mod refusals;
 mod request;
 mod seats;
 
@@ -21,15 +24,21 @@ use hearth_chain::join::{Carrier, Join};
 use hearth_chain::routes::choice::{Chooser, Policy};
 use hearth_chain::routes::{Plan, RouteTable};
 use hearth_chain::shape::Shape;
-use hearth_chain::{Board, ChainError, Inbox, Instance, Member, Outbox, Pool, Ring, Table};
+use hearth_chain::{Board, ChainError, Member, Pool, Ring, Table};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 
 use self::bells::Bells;
+use self::carry::Carry;
+pub(super) use self::carry::Connection;
+use self::figures::Past;
 use self::grants::Abandoned;
 use self::pending::{Pending, Recent};
-pub(super) use self::seats::{Numbers, Seat, SeatError};
+use self::refusals::Refusals;
+pub(super) use self::numbers::Numbers;
+pub(super) use self::seats::{Seat, SeatError};
 use super::ActivateError;
+use crate::engine::Engine;
 use crate::host_error::is_shortage;
 use crate::model::chain::{Spec, Transport};
 
@@ -51,8 +60,7 @@ pub(super) struct Path {
     /// The table that has the routes.
     table: Table,
     board: Board,
-    inbox: Mutex<Inbox>,
-    outbox: Mutex<Outbox>,
+    carry: Carry,
     bells: Bells,
     seats: RwLock<Vec<Arc<Seat>>>,
     /// The member of each number that was given out; 0 for the others.
@@ -69,6 +77,9 @@ pub(super) struct Path {
     requests: AtomicU32,
     /// Descriptors that the gateway has refused, by the sender's member.
     refused: Box<[AtomicU64]>,
+    refusals: Refusals,
+    /// What instances did that have ended, by their member.
+    past: Past,
 }
 
 impl From<ChainError> for ActivateError {
@@ -96,10 +107,7 @@ impl Path {
     ///
     /// # Errors
     /// The host is short of something, or the chain was not checked.
-    pub(super) fn create(
-        spec: &Arc<Spec>,
-        busy_poll: Duration,
-    ) -> Result<Arc<Self>, ActivateError> {
+    pub(super) fn create(spec: &Arc<Spec>, engine: &Engine) -> Result<Arc<Self>, ActivateError> {
         let internal = |error: &dyn std::fmt::Display| ActivateError::Internal(error.to_string());
         let routes: Vec<Vec<Member>> = spec
             .numbered_routes()
@@ -123,17 +131,18 @@ impl Path {
         let gateway = std::iter::once(Arc::from(crate::model::chain::GATEWAY));
         let members = spec.members.keys().map(|name| Arc::from(name.as_str()));
         let names: Vec<Arc<str>> = gateway.chain(members).collect();
+        let carrier = carrier(spec.transport, engine.busy_poll())?;
+        let carry = Carry::create(carrier, engine, &board, &plan, spec.pool.blocks)?;
         Ok(Arc::new(Self {
-            carrier: carrier(spec.transport, busy_poll)?,
+            carrier,
+            carry,
             spec: spec.clone(),
             shape,
             pool,
             plan,
             routes,
             table,
-            inbox: Mutex::new(Inbox::new(Instance::GATEWAY, &board)),
             board,
-            outbox: Mutex::default(),
             bells: Bells::new()?,
             seats: RwLock::default(),
             member_of: (0..NUMBERS).map(|_| AtomicU8::new(0)).collect(),
@@ -145,8 +154,23 @@ impl Path {
             news: Notify::new(),
             requests: AtomicU32::new(0),
             refused: names.iter().map(|_| AtomicU64::new(0)).collect(),
+            refusals: Refusals::default(),
+            past: Past::new(names.len()),
             names,
         }))
+    }
+
+    /// A connection for a new instance, where the transport has some.
+    ///
+    /// # Errors
+    /// The host makes none.
+    pub(super) async fn connect(&self) -> Result<Option<Connection>, SeatError> {
+        self.carry.connect().await
+    }
+
+    /// Tells an instance to look at its control socket.
+    pub(super) fn notify(&self, seat: &Seat) {
+        self.carry.notify(seat.instance, &seat.board);
     }
 
     /// What a new instance is told of the members: their names.
@@ -172,13 +196,14 @@ fn carrier(transport: Transport, busy_poll: Duration) -> Result<Carrier, Activat
     let busy_poll_us = u32::try_from(busy_poll.as_micros()).unwrap_or(u32::MAX);
     match transport {
         Transport::Poll => Ok(Carrier::Poll),
+        Transport::SkMsg => Ok(Carrier::SkMsg),
         Transport::Auto | Transport::Ring if Ring::is_supported() => {
             Ok(Carrier::Ring { busy_poll_us })
         }
         Transport::Auto => Ok(Carrier::Poll),
         Transport::Ring => Err(ActivateError::Transport {
             transport: "ring",
-            reason: "its kernel has no futex_waitv (Linux 5.16)",
+            reason: "its kernel has no futex_waitv (Linux 5.16)".into(),
         }),
     }
 }

@@ -22,18 +22,18 @@ pub(super) enum Came {
         /// Bytes of the error's text.
         len: u32,
     },
+    /// The instance that had it in hand has broken a rule of the chain.
+    Broken {
+        /// Name of the member.
+        member: String,
+        /// What it has done.
+        reason: String,
+    },
     /// The instance that had it in hand has ended.
     Ended {
         /// Name of the member.
         member: String,
         /// How it ended.
-        reason: String,
-    },
-    /// It was ended because it broke a rule.
-    Broken {
-        /// Name of the member.
-        member: String,
-        /// Which.
         reason: String,
     },
 }

@@ -5,7 +5,7 @@ mod faults;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use hearth_chain::join::Join;
 use hearth_chain::routes::Seat as Entry;
@@ -16,9 +16,11 @@ use tokio_util::sync::CancellationToken;
 use self::faults::Fault;
 pub(super) use self::faults::Wrong;
 use super::pending::Came;
-use super::{NUMBERS, Path};
+use super::{Connection, NUMBERS, Numbers, Path};
+use crate::ingress::SproxyError;
 use crate::model::InvocationId;
 use crate::model::chain::PayloadForm;
+use crate::sandbox::SandboxError;
 
 /// Requests that an instance handles at a time.
 const CAPACITY: u32 = 1;
@@ -33,14 +35,16 @@ pub(in crate::chains) struct Seat {
     pub(in crate::chains) board: Board,
     /// Its board, as its peers see it.
     pub(in crate::chains) seen: PeerBoard,
-    /// Its bell.
-    bell: OwnedFd,
+    /// Its bell, where it has one.
+    bell: Option<OwnedFd>,
     /// Ends it.
     pub(in crate::chains) hung: CancellationToken,
     /// The rule that it has broken, if it has.
     fault: OnceLock<Fault>,
     /// How often it has sent what belongs to no request since the last sweep.
     strays: AtomicU32,
+    /// What it sent and must not, by the kernel's word.
+    pub(super) denied: AtomicU64,
 }
 
 /// What an instance is given when it joins, in the order of the message's descriptors.
@@ -61,26 +65,15 @@ pub(in crate::chains) enum SeatError {
     /// The system.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-}
-
-/// The next number of a version.
-#[derive(Debug)]
-pub(in crate::chains) struct Numbers(AtomicU16);
-
-impl Default for Numbers {
-    fn default() -> Self {
-        Self(AtomicU16::new(1))
-    }
-}
-
-impl Numbers {
-    fn take(&self) -> Result<Instance, SeatError> {
-        let next = |number| (number < NUMBERS).then_some(number + 1);
-        self.0
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
-            .map(Instance)
-            .map_err(|_| SeatError::NoNumber)
-    }
+    /// The kernel's maps.
+    #[error(transparent)]
+    Sproxy(#[from] SproxyError),
+    /// The host process.
+    #[error("no connection for it: {0}")]
+    Host(#[from] SandboxError),
+    /// A bug.
+    #[error("it has no connection")]
+    NoConnection,
 }
 
 impl Path {
@@ -89,12 +82,13 @@ impl Path {
         &self,
         numbers: &Numbers,
         member: Member,
+        connection: Option<Connection>,
     ) -> Result<(Arc<Seat>, Papers), SeatError> {
         let instance = numbers.take()?;
         let board = Board::create(self.shape)?;
         let seen = PeerBoard::attach(board.for_peer()?, self.shape)?;
         let files = self.pool.files()?;
-        let papers = |bell| -> Result<Papers, SeatError> {
+        let papers = |line| -> Result<Papers, SeatError> {
             Ok(Papers {
                 message: Join::Chain {
                     instance,
@@ -110,21 +104,21 @@ impl Path {
                     self.routes.for_members()?,
                     board.for_owner()?,
                     self.board.for_peer()?,
-                    bell,
+                    line,
                 ],
             })
         };
-        let bell = self.bells.add(instance.0)?;
-        let papers = papers(bell.try_clone()?)?;
-        let gateway = Instance::GATEWAY.0;
-        let number = instance.0;
-        self.inbox
-            .lock()
-            .open(&self.board, number, instance, &seen, gateway)?;
-        self.outbox
-            .lock()
-            .open(&self.board, number, instance, &seen, gateway, None)?;
-        self.member_of[usize::from(number)].store(member.0, Ordering::Relaxed);
+        let (board_here, who) = (&self.board, (instance, member));
+        let close = || {
+            self.carry.cut(instance);
+            self.carry.close(instance);
+        };
+        let opened = self
+            .carry
+            .open(board_here, who, &seen, &self.bells, connection);
+        let (line, bell) = opened.inspect_err(|_| close())?;
+        let papers = papers(line).inspect_err(|_| close())?;
+        self.member_of[usize::from(instance.0)].store(member.0, Ordering::Relaxed);
         let seat = Seat {
             instance,
             member,
@@ -134,6 +128,7 @@ impl Path {
             hung: CancellationToken::new(),
             fault: OnceLock::new(),
             strays: AtomicU32::new(0),
+            denied: AtomicU64::new(0),
         };
         Ok((Arc::new(seat), papers))
     }
@@ -160,16 +155,21 @@ impl Path {
             .write()
             .retain(|other| other.instance != seat.instance);
         seat.board.end();
+        self.keep_past(seat);
+        self.carry.cut(seat.instance);
         // Of each peer in turn: then what this one has sent is among them, however much the others send.
         let peers = self.seats.read().len() + 1;
         self.take_arrivals(self.shape.slots() as usize * peers);
-        self.inbox.lock().close(seat.instance.0);
-        self.outbox.lock().close(seat.instance.0);
-        self.bells.remove(seat.bell.as_fd());
+        self.carry.close(seat.instance);
+        if let Some(bell) = &seat.bell {
+            self.bells.remove(bell.as_fd());
+        }
+        self.take_from_ended(seat.instance);
+        self.carry.tell_end(seat.instance);
         let member = self.name(seat.member);
         for (_, entry) in self.pending.remove_if(|request, entry| {
-            let noted = self.pool.noted(entry.block);
-            noted.is_ok_and(|note| seat.answers_for(request, note))
+            let held = self.holding(entry.block);
+            held.is_ok_and(|note| seat.answers_for(request, note))
         }) {
             let member = member.to_string();
             let came = match seat.fault.get() {
@@ -207,14 +207,14 @@ impl Path {
 
     /// Sends a descriptor to the instance of a member that has the least to do; false if none has room.
     pub(super) fn send_to(&self, member: Member, mut descriptor: Descriptor) -> bool {
-        let mut outbox = self.outbox.lock();
+        let mut sending = self.carry.sending();
         let mut candidates: Vec<Candidate> = self
             .seats
             .read()
             .iter()
             .filter(|seat| seat.member == member)
             .filter_map(|seat| {
-                let on_the_way = outbox.backlog(seat.instance)?;
+                let on_the_way = sending.backlog(seat.instance)?;
                 Some(Candidate {
                     instance: seat.instance,
                     capacity: CAPACITY,
@@ -225,7 +225,7 @@ impl Path {
         while let Some(chosen) = self.chooser.lock().choose(&candidates) {
             descriptor.target = chosen.instance;
             self.note(&descriptor);
-            match outbox.send(&descriptor) {
+            match sending.send(&descriptor) {
                 // What could not be woken looks at its ring all the same, if late.
                 Ok(()) | Err(SendError::Os { .. }) => return true,
                 Err(_) => candidates.retain(|other| other.instance != chosen.instance),

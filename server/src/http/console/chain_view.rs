@@ -5,13 +5,18 @@ use std::collections::BTreeSet;
 use hearth_web::chrome::{Badge, Tone};
 use hearth_web::format;
 use hearth_web::graph::{Graph, Link, Member};
-use hearth_web::pages::{ChainLive, ChainMemberRow, ChainRequestRow, ChainRequests, Moment};
+use hearth_web::pages::{
+    ChainInstanceRow, ChainLive, ChainMemberRow, ChainRefusalRow, ChainRequestRow, ChainRequests,
+    Moment,
+};
 use jiff::Timestamp;
 
 use crate::http::App;
 use crate::http::problem::Problem;
 use crate::model::InvocationFilter;
-use crate::model::chain::{EdgeLive, GATEWAY, MemberLive, Settings, State, View};
+use crate::model::chain::{
+    EdgeLive, GATEWAY, InstanceLive, Live, MemberLive, RefusalLive, Settings, State, View,
+};
 
 use super::view;
 
@@ -32,7 +37,6 @@ pub(super) fn live(chain: &View) -> ChainLive {
     let live = chain.live.as_ref();
     let member = |name: &str| live.and_then(|live| live.members.get(name)).copied();
     let edges = live.map(|live| live.edges.as_slice()).unwrap_or_default();
-    let refused = |edge: &&EdgeLive| edge.refused > 0;
     let figures = live.map(|live| {
         let sent: u64 = edges.iter().map(|edge| edge.sent).sum();
         vec![
@@ -54,12 +58,58 @@ pub(super) fn live(chain: &View) -> ChainLive {
         figures: figures.unwrap_or_default(),
         pool: live.map(|live| (live.pool.in_use, live.pool.blocks)),
         members: members(&chain.settings, member),
-        refused: edges
-            .iter()
-            .filter(refused)
-            .map(|edge| (edge.from.clone(), edge.to.clone(), edge.refused))
-            .collect(),
+        instances: live.map(instances).unwrap_or_default(),
+        refused: live.map(refused).unwrap_or_default(),
         spins: live.is_some_and(|live| live.transport == "poll"),
+    }
+}
+
+fn instances(live: &Live) -> Vec<ChainInstanceRow> {
+    let row = |one: &InstanceLive| ChainInstanceRow {
+        name: format!("{} #{}", one.member, one.instance),
+        received: format::count(one.kernel.received),
+        rate: format!("{}/s", format::count(one.kernel.per_second)),
+        in_hand: format::count(one.kernel.in_hand),
+        response: one
+            .kernel
+            .response_us
+            .map_or_else(|| "–".to_owned(), format::duration_us),
+        refused: format::count(one.kernel.refused),
+    };
+    live.instances.iter().map(row).collect()
+}
+
+/// What was refused, the latest first.
+fn refused(live: &Live) -> Vec<ChainRefusalRow> {
+    let now = Timestamp::now();
+    let row = |one: &RefusalLive| ChainRefusalRow {
+        from: format!("{} #{}", one.from, one.instance),
+        to: match &one.to {
+            Some(to) if to == GATEWAY => GATEWAY.to_owned(),
+            Some(to) => format!("{to} #{}", one.to_instance),
+            None => format!("no instance (#{})", one.to_instance),
+        },
+        reason: why(&one.reason).to_owned(),
+        count: format::count(one.count),
+        last: Moment {
+            at: one.last_at,
+            now,
+        },
+    };
+    live.refusals.iter().rev().map(row).collect()
+}
+
+/// A reason in words.
+fn why(reason: &str) -> &str {
+    match reason {
+        "no_edge" => "no route or edge allows it",
+        "no_such_instance" => "there is no such instance",
+        "instance_gone" => "the instance had just ended",
+        "block_not_in_hand" => "the sender did not have the block",
+        "kind_not_allowed" => "members send no such kind",
+        "no_descriptor" => "it is no descriptor",
+        "not_valid" => "the gateway found it not valid",
+        other => other,
     }
 }
 

@@ -382,7 +382,7 @@ mod tests {
             ("/pool/blocks", json!(-1), "pool.blocks"),
             ("/pool/huge_pages", json!("yes"), "pool.huge_pages"),
             ("/pool/size", json!(1), "pool.size"),
-            ("/transport", json!("sk_msg"), "transport"),
+            ("/transport", json!("tcp"), "transport"),
             ("/transport", json!(null), "transport"),
             ("/timeout_ms", json!(0), "timeout_ms"),
             ("/public", json!("true"), "public"),

@@ -25,7 +25,9 @@ pub use limits::{
     MAX_EDGES, MAX_HOPS, MAX_INSTANCES, MAX_MEMBERS, MAX_POOL_BYTES, MAX_ROUTES, MAX_TIMEOUT_MS,
     is_plain_name,
 };
-pub use live::{EdgeLive, Live, MemberLive, PoolLive, State};
+pub use live::{
+    EdgeLive, InstanceLive, KernelLive, Live, MemberLive, PoolLive, RefusalLive, State,
+};
 pub use patch::Patch;
 pub use trace::{Trace, TraceHop};
 pub use trigger::Trigger;
@@ -186,11 +188,13 @@ pub enum Transport {
     Ring,
     /// Rings in shared memory; receivers spin, which takes a processor for each instance.
     Poll,
+    /// Sockets between which the kernel passes descriptors on, as routes and edges allow; receivers sleep when idle.
+    SkMsg,
 }
 
 impl Transport {
     /// Every one.
-    pub const ALL: [Self; 3] = [Self::Auto, Self::Ring, Self::Poll];
+    pub const ALL: [Self; 4] = [Self::Auto, Self::Ring, Self::Poll, Self::SkMsg];
 
     /// As the API calls it.
     #[must_use]
@@ -199,6 +203,7 @@ impl Transport {
             Self::Auto => "auto",
             Self::Ring => "ring",
             Self::Poll => "poll",
+            Self::SkMsg => "sk_msg",
         }
     }
 }

@@ -51,6 +51,12 @@ impl Listener for Client {
                 let socket = fds.pop().ok_or_else(missing);
                 self.link.answer(sequence, socket.map(Answer::Socket));
             }
+            Reply::Connection(sequence) => {
+                // None was free to receive them.
+                let missing = |_| SandboxError::step("connection", rustix::io::Errno::MFILE);
+                let ends = <[OwnedFd; 2]>::try_from(fds).map_err(missing);
+                self.link.answer(sequence, ends.map(Answer::Connection));
+            }
             Reply::Refused(sequence, error) => self.link.answer(sequence, Err(error)),
             Reply::Done(sequence) => self.link.answer(sequence, Ok(Answer::Done)),
             Reply::InstanceCgroup(sequence, _, leaf) => {

@@ -168,7 +168,7 @@ async fn a_wrong_field_is_named_and_nothing_is_changed() {
         ),
         ("edges[0][1]", json!({"edges": [["cart", "nobody"]]})),
         ("pool.block_kb", json!({"pool": {"block_kb": 100}})),
-        ("transport", json!({"transport": "sk_msg"})),
+        ("transport", json!({"transport": "tcp"})),
         ("timeout_ms", json!({"timeout_ms": 0})),
         ("public", json!({"public": 1})),
     ] {

@@ -245,10 +245,19 @@ async fn a_client_that_goes_away_leaves_nothing_behind() {
 
 #[tokio::test]
 async fn versions_change_under_load_and_no_request_is_lost() {
+    let server = Server::start();
+    change_under_load(&server.client(), "auto").await;
+}
+
+/// Changes a chain's routes to and fro while requests come.
+pub(super) async fn change_under_load(client: &Client, transport: &str) {
     let code =
         "import time\ndef handler(event, context):\n    time.sleep(0.002)\n    return event + 1\n";
-    let settings = json!({"members": {"a": {"function": "one", "concurrency": 2}}});
-    let (_server, client) = with_one(code, settings).await;
+    client.deploy("one", code, json!({})).await;
+    let settings = json!({
+        "members": {"a": {"function": "one", "concurrency": 2}}, "routes": {"r": ["a"]}, "transport": transport,
+    });
+    create(client, settings).await;
     let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let load: Vec<_> = (0..4)
         .map(|_| {

@@ -5,9 +5,10 @@ use super::{assert_harmless, html};
 use crate::chrome::{Badge, Chrome, Tone};
 use crate::graph::{Graph, Link, Member};
 use crate::pages::{
-    ChainForm, ChainLive, ChainMemberRow, ChainPage, ChainRequestPage, ChainRequestRow,
-    ChainRequests, ChainRow, ChainSettingsPage, ChainVersionRow, ChainsPage, FieldErrors, OwnPorts,
-    Percentile, PortLimitsForm, PortRow, RecentStats, WorkloadCard,
+    ChainForm, ChainInstanceRow, ChainLive, ChainMemberRow, ChainPage, ChainRefusalRow,
+    ChainRequestPage, ChainRequestRow, ChainRequests, ChainRow, ChainSettingsPage, ChainVersionRow,
+    ChainsPage, FieldErrors, OwnPorts, Percentile, PortLimitsForm, PortRow, RecentStats,
+    WorkloadCard,
 };
 use crate::stage_bar::{StageBar, StageTimes};
 use crate::waterfall::{Stay, Waterfall};
@@ -49,7 +50,21 @@ fn live() -> ChainLive {
             p99: "–".into(),
             max: "1.00 ms".into(),
         }],
-        refused: vec![("cart".into(), "gateway".into(), 9)],
+        instances: vec![ChainInstanceRow {
+            name: HOSTILE.into(),
+            received: "12".into(),
+            rate: "3/s".into(),
+            in_hand: "1".into(),
+            response: "8 µs".into(),
+            refused: "0".into(),
+        }],
+        refused: vec![ChainRefusalRow {
+            from: HOSTILE.into(),
+            to: HOSTILE.into(),
+            reason: HOSTILE.into(),
+            count: "9".into(),
+            last: moment(),
+        }],
         spins: true,
     }
 }
@@ -221,7 +236,9 @@ fn the_graph_and_the_waterfall_are_drawn() {
     assert_eq!(shown.matches("class=\"chain-node\"").count(), 2);
     assert_eq!(shown.matches("class=\"chain-edge\"").count(), 1);
     assert_eq!(shown.matches("class=\"chain-edge refused\"").count(), 1);
-    assert!(shown.contains("id=\"chain-spins\"") && shown.contains("id=\"chain-refused\""));
+    for id in ["chain-spins", "chain-instances", "chain-refused"] {
+        assert!(shown.contains(&format!("id=\"{id}\"")), "{id}");
+    }
     for part in ["live", "requests"] {
         let asked = format!("hx-get=\"/chains/shop?part={part}\"");
         assert_eq!(shown.matches(&asked).count(), 1, "{part}");

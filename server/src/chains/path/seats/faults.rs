@@ -28,18 +28,25 @@ pub(super) struct Fault {
 }
 
 impl Seat {
-    /// Ends it because it has broken a rule of the chain. What it has in hand fails with that.
-    fn accuse(&self, chain: &str, fault: Fault) {
-        let rule = fault.rule.clone();
-        if self.fault.set(fault).is_ok() {
+    /// Ends it because it has broken a rule of the chain. What it has in hand fails with that, and the request that it named.
+    pub(in crate::chains::path) fn accuse(&self, chain: &str, rule: String, request: Option<u32>) {
+        let told = rule.clone();
+        if self.fault.set(Fault { rule, request }).is_ok() {
             tracing::warn!(
                 chain,
                 instance = self.instance.0,
-                fault = rule,
+                fault = told,
                 "a member broke its chain's rules, and is ended"
             );
         }
         self.hung.cancel();
+    }
+
+    /// Why it is ended, once it is.
+    pub(in crate::chains) fn fault(&self) -> &str {
+        self.fault
+            .get()
+            .map_or("the chain's time limit passed", |fault| &fault.rule)
     }
 
     /// Whether this request ends with it: its block is noted as in its hands, or as passed to the gateway, which refused it.
@@ -65,10 +72,7 @@ impl Path {
         wrong: Wrong,
         request: Option<u32>,
     ) {
-        let member = self.member_of(from);
-        if let Some(refused) = self.refused.get(usize::from(member.0)) {
-            refused.fetch_add(1, Ordering::Relaxed);
-        }
+        self.count_refused(from);
         let Some(seat) = self.seat_of(from) else {
             return;
         };
@@ -80,7 +84,7 @@ impl Path {
             }
         };
         // It is not heard any more.
-        self.inbox.lock().close(from.0);
-        seat.accuse(&self.spec.name, Fault { rule, request });
+        self.carry.ignore(from);
+        seat.accuse(&self.spec.name, rule, request);
     }
 }
