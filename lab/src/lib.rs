@@ -7,13 +7,20 @@
 //! - [`load`]: the load generator.
 //! - [`platform`]: where functions are: Hearth's REST API, or a given endpoint.
 //! - [`run`]: an experiment from its configuration to its files.
-//! - [`stellar`]: STeLLAR's configuration and files.
+//! - [`stellar`]: STeLLAR's configuration and files. [`table`]: the tail table of its paper.
+//! - [`duet`]: which of two versions is faster.
+//! - [`job`]: experiments that a server keeps and an agent runs.
+//! - [`plot`]: plots, as SVG.
 //! - [`statistics`]: order statistics, bootstrap intervals, the decision of a duet.
 #![forbid(unsafe_code)]
 
 pub mod cli;
+pub mod duet;
+pub mod job;
 pub mod load;
 pub mod platform;
+pub mod plot;
 pub mod run;
 pub mod statistics;
 pub mod stellar;
+pub mod table;

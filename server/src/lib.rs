@@ -14,6 +14,8 @@ pub mod serve;
 
 pub mod live;
 
+pub mod lab;
+
 pub mod catalog;
 
 pub mod chains;

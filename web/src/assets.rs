@@ -53,6 +53,7 @@ static STYLE_PARTS: &[Source] = files! {
     "css/accounts.css",
     "css/ingress.css",
     "css/chains.css",
+    "css/lab.css",
     "css/narrow.css",
 };
 

@@ -45,6 +45,8 @@ pub enum Section {
     Functions,
     /// `/chains`, `/chains/…` and `/new-chain`
     Chains,
+    /// `/lab`, `/lab/…`
+    Lab,
     /// `/secrets`
     Secrets,
     /// `/ingress`
@@ -67,6 +69,7 @@ impl Section {
             "" => Self::Overview,
             "functions" | "new" => Self::Functions,
             "chains" | "new-chain" => Self::Chains,
+            "lab" => Self::Lab,
             "secrets" => Self::Secrets,
             "ingress" => Self::Ingress,
             "users" => Self::Accounts,
@@ -83,10 +86,11 @@ impl Section {
     }
 
     /// The entries of the main navigation, in order: section, address, label, and whether only administrators see it.
-    pub const ENTRIES: [(Self, &'static str, &'static str, bool); 9] = [
+    pub const ENTRIES: [(Self, &'static str, &'static str, bool); 10] = [
         (Self::Overview, "/", "Overview", false),
         (Self::Functions, "/functions", "Functions", false),
         (Self::Chains, "/chains", "Chains", false),
+        (Self::Lab, "/lab", "Lab", false),
         (Self::Secrets, "/secrets", "Secrets", false),
         (Self::Ingress, "/ingress", "Ingress", true),
         (Self::Accounts, "/users", "Users", true),

@@ -1,7 +1,6 @@
 //! The report: a Markdown page with a table and a plot for each category.
 
 mod curve;
-mod format;
 mod goals;
 mod page;
 mod plot;
@@ -9,6 +8,7 @@ mod plot;
 use std::path::Path;
 
 use anyhow::{Context, ensure};
+use hearth_lab::plot::format;
 
 use crate::results::{Document, Measurement, Metrics};
 use crate::suites;

@@ -5,8 +5,12 @@
     reason = "a command-line program"
 )]
 
+mod agent;
+mod duet;
+mod gate;
 mod load;
 mod run;
+mod stellar;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -15,7 +19,10 @@ use clap::{Parser, Subcommand};
 
 use crate::load::process::{self, Generator};
 
-/// Exit status of a command that could not run; 1 is kept for one that ran and fell short.
+/// Exit status of a command that ran and fell short.
+const FELL_SHORT: u8 = 1;
+
+/// Exit status of a command that could not run.
 const COULD_NOT_RUN: u8 = 2;
 
 #[derive(Parser)]
@@ -35,6 +42,14 @@ enum Command {
     Load(Box<load::Load>),
     /// Run an experiment in STeLLAR's format: deploy its functions, measure, remove them
     Run(Box<run::Run>),
+    /// Make the tail table of STeLLAR's paper for this server
+    Stellar(Box<stellar::Stellar>),
+    /// Compare two functions, or two versions of one
+    Duet(Box<duet::Duet>),
+    /// Tell whether a new version of a function is slower than the active one
+    Gate(Box<gate::Gate>),
+    /// Run experiments that a server has, and report to it
+    Agent(Box<agent::Run>),
     /// The load generator's own process
     #[command(hide = true)]
     Generator,
@@ -52,16 +67,20 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, own: &[&str]) -> Exit
         }
     };
     let done = match arguments.command {
-        Command::Load(load) => load.run(),
-        Command::Run(run) => run.run(generator(own)),
-        Command::Generator => process::serve().map_err(Into::into),
+        Command::Load(load) => load.run().map(|()| 0),
+        Command::Run(run) => run.run(generator(own)).map(|()| 0),
+        Command::Stellar(stellar) => stellar.run(generator(own)).map(|()| 0),
+        Command::Duet(duet) => duet.run(),
+        Command::Gate(gate) => gate.run(),
+        Command::Agent(agent) => agent.run(generator(own)).map(|()| 0),
+        Command::Generator => process::serve().map(|()| 0).map_err(Into::into),
     };
     done.map_or_else(
         |error| {
             eprintln!("hearth lab: {error:#}");
             ExitCode::from(COULD_NOT_RUN)
         },
-        |()| ExitCode::SUCCESS,
+        ExitCode::from,
     )
 }
 

@@ -14,23 +14,40 @@ use tokio::sync::watch;
 use crate::load::process::Generator;
 use crate::platform::client::Client;
 use crate::platform::hearth::Hearth;
-use crate::run::{Event, Settings, Target, run};
+use crate::run::{Done, Event, Settings, Target, run};
 use crate::stellar::Experiment;
 use crate::stellar::experiment::TEXT_MAX;
 
 /// Between two lines of progress.
 const TELL_EVERY: Duration = Duration::from_secs(5);
 
+/// Where the functions are.
 #[derive(Args)]
-pub(super) struct Run {
-    /// STeLLAR experiment (JSON)
-    experiment: PathBuf,
-    /// Hearth server that functions are deployed to
+pub(super) struct Server {
+    /// Hearth server that has the functions, or that they are deployed to
     #[arg(long, env = "HEARTH_URL", default_value = "http://127.0.0.1:8080")]
     server: String,
     /// API token that may deploy; better given by the variable than on the command line, where others can read it
     #[arg(long, env = "HEARTH_TOKEN", hide_env_values = true)]
     token: Option<String>,
+}
+
+impl Server {
+    pub(super) fn client(&self) -> anyhow::Result<Client> {
+        let token = self
+            .token
+            .as_ref()
+            .context("a token is needed: HEARTH_TOKEN or --token")?;
+        Ok(Client::new(&self.server, token)?)
+    }
+}
+
+#[derive(Args)]
+pub(super) struct Run {
+    /// STeLLAR experiment (JSON)
+    experiment: PathBuf,
+    #[command(flatten)]
+    server: Server,
     /// Measure this address, beginning with http://, instead; nothing is deployed
     #[arg(long)]
     endpoint: Option<String>,
@@ -59,12 +76,7 @@ impl Run {
         let experiment = Experiment::read(&text, self.endpoint.is_some()).context(name)?;
         let target = match self.endpoint {
             Some(url) => Target::Endpoint(url),
-            None => {
-                let token = self
-                    .token
-                    .context("a token is needed: HEARTH_TOKEN or --token")?;
-                Target::Hearth(Hearth::new(Client::new(&self.server, &token)?))
-            }
+            None => Target::Hearth(Hearth::new(self.server.client()?)),
         };
         let settings = Settings {
             target,
@@ -73,19 +85,34 @@ impl Run {
             only: self.only,
             seed: self.seed,
             processor: self.processor,
+            prefix: None,
         };
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        let directory = runtime.block_on(async {
-            let cancelled = cancelled()?;
-            let last = Mutex::new(None);
-            let tell = |event: Event<'_>| tell(&last, &event);
-            anyhow::Ok(run(&experiment, &settings, cancelled, &tell).await?)
-        })?;
-        println!("{}", directory.display());
+        let done = measure(&experiment, &settings)?;
+        if let Some(error) = done.error {
+            return Err(error.into());
+        }
+        println!("{}", done.directory.display());
         Ok(())
     }
+}
+
+/// Runs an experiment, and tells on stderr how far it is.
+pub(super) fn measure(experiment: &Experiment, settings: &Settings) -> anyhow::Result<Done> {
+    block_on(async |cancelled| {
+        let last = Mutex::new(None);
+        let tell = |event: Event<'_>| tell(&last, &event);
+        Ok(run(experiment, settings, cancelled, &tell).await?)
+    })
+}
+
+/// Runs something that SIGINT and SIGTERM cancel.
+pub(super) fn block_on<T>(
+    work: impl AsyncFnOnce(watch::Receiver<bool>) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async { work(cancelled()?).await })
 }
 
 /// Becomes true with SIGINT or SIGTERM. A second one ends the process at once.

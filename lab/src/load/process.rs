@@ -8,9 +8,11 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
+use tokio::time::timeout;
 
 use super::drive::{self, Progress};
 use super::plan::Plan;
@@ -22,6 +24,9 @@ const MESSAGE_MAX: usize = 64 << 20;
 
 /// Samples are sent in messages of about this size.
 const PART: usize = 1 << 20;
+
+/// Longest silence of the process, which tells its progress twice a second. Putting millions of samples in order takes some seconds.
+const SILENCE_MAX: Duration = Duration::from_mins(1);
 
 const PLAN: u8 = b'P';
 const PROGRESS: u8 = b'G';
@@ -41,6 +46,9 @@ pub enum GeneratorError {
     /// It has ended without a report, or sent what is no message.
     #[error("the load generator ended without a report")]
     Ended,
+    /// It neither ends nor says anything: somebody has stopped it, or the host has no time for it.
+    #[error("the load generator has said nothing for {0:?}")]
+    Silent(Duration),
 }
 
 /// How to start the process.
@@ -60,7 +68,17 @@ impl Generator {
     pub async fn run(
         &self,
         plan: &Plan,
+        tell: impl FnMut(Progress),
+    ) -> Result<(Report, Vec<Sample>), GeneratorError> {
+        self.run_within(plan, tell, SILENCE_MAX).await
+    }
+
+    /// [`Self::run`] with this longest silence.
+    async fn run_within(
+        &self,
+        plan: &Plan,
         mut tell: impl FnMut(Progress),
+        silence: Duration,
     ) -> Result<(Report, Vec<Sample>), GeneratorError> {
         let mut child = Command::new(&self.program)
             .args(&self.arguments)
@@ -77,18 +95,13 @@ impl Generator {
         let mut message = vec![PLAN];
         message.extend((text.len() as u32).to_le_bytes());
         message.extend(text);
-        input.write_all(&message).await?;
+        let is_silent = |_| GeneratorError::Silent(silence);
+        let sent = timeout(silence, input.write_all(&message)).await;
+        sent.map_err(is_silent)??;
         let mut samples = Vec::new();
         let report = loop {
-            let Ok(kind) = output.read_u8().await else {
-                return Err(GeneratorError::Ended);
-            };
-            let length = output.read_u32_le().await? as usize;
-            if length > MESSAGE_MAX {
-                return Err(GeneratorError::Ended);
-            }
-            let mut content = vec![0; length];
-            output.read_exact(&mut content).await?;
+            let read = timeout(silence, read_message(&mut output)).await;
+            let (kind, content) = read.map_err(is_silent)??;
             match kind {
                 PROGRESS => tell(parsed(&content)?),
                 REPORT => break parsed(&content)?,
@@ -107,9 +120,25 @@ impl Generator {
         };
         // Kept open up to here, because its end cancels the run.
         drop(input);
-        child.wait().await?;
+        timeout(silence, child.wait()).await.map_err(is_silent)??;
         Ok((report, samples))
     }
+}
+
+/// A message's kind and content.
+async fn read_message(
+    output: &mut (impl AsyncRead + Unpin),
+) -> Result<(u8, Vec<u8>), GeneratorError> {
+    let Ok(kind) = output.read_u8().await else {
+        return Err(GeneratorError::Ended);
+    };
+    let length = output.read_u32_le().await? as usize;
+    if length > MESSAGE_MAX {
+        return Err(GeneratorError::Ended);
+    }
+    let mut content = vec![0; length];
+    output.read_exact(&mut content).await?;
+    Ok((kind, content))
 }
 
 fn parsed<T: serde::de::DeserializeOwned>(content: &[u8]) -> Result<T, GeneratorError> {
@@ -177,4 +206,55 @@ fn read_plan(input: &mut impl Read) -> Result<Plan, String> {
     let plan: Plan = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
     plan.check().map_err(|error| error.to_string())?;
     Ok(plan)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::{Request, Schedule};
+
+    fn plan() -> Plan {
+        Plan {
+            requests: vec![Request {
+                method: "GET".to_owned(),
+                url: "http://127.0.0.1:9/".to_owned(),
+                headers: Vec::new(),
+                body: String::new(),
+            }],
+            schedule: Schedule::Closed {
+                duration_ms: None,
+                count: Some(1),
+            },
+            connections: 1,
+            keep_alive: 1,
+            timeout_ms: 1_000,
+            capture_bytes: 0,
+            faults_max: None,
+            processor: None,
+        }
+    }
+
+    async fn run(program: &str, arguments: &[&str]) -> GeneratorError {
+        let generator = Generator {
+            program: program.into(),
+            arguments: arguments.iter().map(OsString::from).collect(),
+        };
+        let plan = plan();
+        let ran = generator.run_within(&plan, |_| {}, Duration::from_millis(200));
+        ran.await.expect_err("it is no load generator")
+    }
+
+    #[tokio::test]
+    async fn a_process_that_says_nothing_is_not_waited_for_for_ever() {
+        // It takes the plan and neither answers nor ends, as a stopped one.
+        let error = run("/bin/sh", &["-c", "exec sleep 1000"]).await;
+        assert!(matches!(error, GeneratorError::Silent(_)), "{error}");
+        // It begins a message and says no more.
+        let error = run("/bin/sh", &["-c", "printf G; exec sleep 1000"]).await;
+        assert!(matches!(error, GeneratorError::Silent(_)), "{error}");
+        let error = run("/bin/sh", &["-c", "head -c 5 >/dev/null"]).await;
+        assert!(matches!(error, GeneratorError::Ended), "{error}");
+        let error = run("/nowhere/generator", &[]).await;
+        assert!(matches!(error, GeneratorError::Io(_)), "{error}");
+    }
 }

@@ -117,10 +117,24 @@ impl Client {
         path: &str,
         content: Option<(&str, Vec<u8>)>,
     ) -> Result<Answer, ClientError> {
+        self.send_within(method, path, content, WITHIN).await
+    }
+
+    /// [`Self::send`] with this time limit, for what takes no deploy.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    pub async fn send_within(
+        &self,
+        method: Method,
+        path: &str,
+        content: Option<(&str, Vec<u8>)>,
+        within: Duration,
+    ) -> Result<Answer, ClientError> {
         let name = format!("{method} {path}");
         let sent = self.exchange(method, path, content);
-        let Ok(done) = timeout(WITHIN, sent).await else {
-            return Err(ClientError::Timeout(name, WITHIN));
+        let Ok(done) = timeout(within, sent).await else {
+            return Err(ClientError::Timeout(name, within));
         };
         let (status, answer) =
             done.map_err(|error| ClientError::Transport(name.clone(), error.to_string()))?;

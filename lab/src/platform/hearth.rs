@@ -1,21 +1,23 @@
 //! Deploys the lab's functions to a Hearth server and removes them.
 
-use std::io::{Cursor, Write};
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
-use zip::write::SimpleFileOptions;
-use zip::{CompressionMethod, ZipWriter};
 
 use super::client::{Client, ClientError};
+use super::package::{archive, form};
 
 /// How far from the service time that is asked for the function may be.
 const PRECISION: f64 = 0.05;
 
 /// How often the number of iterations is tried before that is given up.
 const TRIES: usize = 10;
+
+/// Longest removal of a function, whose running requests end meanwhile.
+const REMOVE_WITHIN: Duration = Duration::from_secs(30);
 
 /// Iterations to begin with: some ms of Python.
 const FIRST_TRY: u64 = 200_000;
@@ -36,6 +38,8 @@ pub struct Function {
     pub concurrency: usize,
     /// Longest service time, which its time limit allows for.
     pub busy: Duration,
+    /// Seconds after which an idle instance ends; 0 leaves it to the server.
+    pub idle_timeout_s: u32,
 }
 
 /// A Hearth server, and what the lab has deployed to it.
@@ -109,17 +113,20 @@ impl Hearth {
             "hellonode" => ("node", "main.mjs", include_str!("functions/hellonode.mjs")),
             _ => ("python3", "main.py", include_str!("functions/hellopy.py")),
         };
-        let settings = json!({
+        let mut settings = json!({
             "name": name,
             "runtime": runtime,
             "memory_mb": function.memory_mb,
             "max_concurrency": function.concurrency,
             "timeout_ms": 30_000 + 2 * function.busy.as_millis() as u64,
         });
+        if function.idle_timeout_s > 0 {
+            settings["idle_timeout_s"] = function.idle_timeout_s.into();
+        }
         let archive = archive(file, source, function.image_mb)
             .map_err(|error| HearthError::Archive(error.to_string()))?;
         self.names().push(name.to_owned());
-        let (media_type, form) = form(&settings, &archive);
+        let (media_type, form) = form(&settings, "code.zip", &archive);
         let content = Some((media_type.as_str(), form));
         self.client
             .send(Method::POST, "/api/v1/functions", content)
@@ -140,7 +147,10 @@ impl Hearth {
     /// The server refuses, or does not answer.
     pub async fn remove(&self, name: &str) -> Result<(), ClientError> {
         let path = format!("/api/v1/functions/{name}");
-        match self.client.send(Method::DELETE, &path, None).await {
+        let removed = self
+            .client
+            .send_within(Method::DELETE, &path, None, REMOVE_WITHIN);
+        match removed.await {
             Ok(_) => {}
             Err(ClientError::Refused { status, .. }) if status == StatusCode::NOT_FOUND => {}
             Err(error) => return Err(error),
@@ -149,16 +159,33 @@ impl Hearth {
         Ok(())
     }
 
-    /// Removes all functions that were deployed. Returns those that could not be, and why.
-    pub async fn remove_all(&self) -> Vec<(String, ClientError)> {
+    /// Removes all functions that were deployed. Returns those that could not be, and why. A server that does not answer is not asked
+    /// for each of them.
+    pub async fn remove_all(&self) -> Vec<(String, String)> {
         let names = self.names().clone();
         let mut left = Vec::new();
+        let mut is_silent = false;
         for name in names {
+            if is_silent {
+                left.push((name, "not asked for any more".to_owned()));
+                continue;
+            }
             if let Err(error) = self.remove(&name).await {
-                left.push((name, error));
+                is_silent = matches!(error, ClientError::Timeout(..));
+                left.push((name, error.to_string()));
             }
         }
         left
+    }
+
+    /// How a function's instances were started, counted over the last day: `warm` for requests that found one.
+    ///
+    /// # Errors
+    /// The server refuses, or does not answer.
+    pub async fn starts(&self, name: &str) -> Result<BTreeMap<String, u64>, ClientError> {
+        let path = format!("/api/v1/functions/{name}/stats?window=1d");
+        let stats = self.client.send(Method::GET, &path, None).await?.json();
+        Ok(serde_json::from_value(stats["starts"].clone()).unwrap_or_default())
     }
 
     /// How many iterations keep a function busy for so long, and how long they do, within 5 %. As the server's own clock has it, without
@@ -212,7 +239,7 @@ impl Hearth {
 }
 
 /// A stage of a `Server-Timing` header.
-fn stage(header: &str, name: &str) -> Option<Duration> {
+pub(crate) fn stage(header: &str, name: &str) -> Option<Duration> {
     header.split(',').find_map(|entry| {
         let mut parts = entry.trim().split(';');
         if parts.next() != Some(name) {
@@ -224,51 +251,6 @@ fn stage(header: &str, name: &str) -> Option<Duration> {
             .ok()?;
         Duration::try_from_secs_f64(ms / 1e3).ok()
     })
-}
-
-/// A zip with the source, filled up with random bytes, which nothing can compress.
-fn archive(file: &str, source: &str, image_mb: f64) -> zip::result::ZipResult<Vec<u8>> {
-    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
-    let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
-    archive.start_file(file, options)?;
-    archive.write_all(source.as_bytes())?;
-    let mut left = (image_mb * 1024.0 * 1024.0) as usize;
-    if left > 0 {
-        archive.start_file("filler.file", options)?;
-        let mut random = fastrand::Rng::with_seed(1);
-        let mut block = vec![0; 1 << 20];
-        while left > 0 {
-            random.fill(&mut block);
-            let part = left.min(block.len());
-            archive.write_all(&block[..part])?;
-            left -= part;
-        }
-    }
-    Ok(archive.finish()?.into_inner())
-}
-
-/// A form with settings and an archive: its media type and its body.
-fn form(settings: &Value, archive: &[u8]) -> (String, Vec<u8>) {
-    // In none of the parts: a number of 128 bits that is not in the archive but by a chance of that size.
-    let boundary = format!("lab{:032x}", fastrand::u128(..));
-    let mut body = Vec::with_capacity(archive.len() + 2_048);
-    for (name, value) in settings.as_object().into_iter().flatten() {
-        let value = value
-            .as_str()
-            .map_or_else(|| value.to_string(), str::to_owned);
-        let part = format!(
-            "--{boundary}\r\ncontent-disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n"
-        );
-        body.extend_from_slice(part.as_bytes());
-    }
-    let head = format!(
-        "--{boundary}\r\ncontent-disposition: form-data; name=\"code\"; filename=\"code.zip\"\r\n\
-         content-type: application/zip\r\n\r\n"
-    );
-    body.extend_from_slice(head.as_bytes());
-    body.extend_from_slice(archive);
-    body.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
-    (format!("multipart/form-data; boundary={boundary}"), body)
 }
 
 #[cfg(test)]
@@ -284,13 +266,5 @@ mod tests {
         assert_eq!(stage(header, "recv"), None);
         assert_eq!(stage("run;dur=x", "run"), None);
         assert_eq!(stage("", "run"), None);
-    }
-
-    #[test]
-    fn an_archive_is_as_large_as_asked() {
-        let small = archive("main.py", "x", 0.0).expect("an archive");
-        let large = archive("main.py", "x", 1.5).expect("an archive");
-        let filler = large.len() - small.len();
-        assert!((1_572_864..1_574_000).contains(&filler), "{filler}");
     }
 }

@@ -2,3 +2,4 @@
 
 pub mod client;
 pub mod hearth;
+pub(crate) mod package;

@@ -73,13 +73,13 @@ fn clock_step() -> u64 {
 
 /// Processor time of the whole machine since it was booted, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Steal {
+pub(crate) struct Steal {
     stolen: u64,
     all: u64,
 }
 
 impl Steal {
-    pub(super) fn read() -> Option<Self> {
+    pub(crate) fn read() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/stat").ok()?)
     }
 
@@ -101,7 +101,7 @@ impl Steal {
     }
 
     /// The share that a hypervisor took since then.
-    pub(super) fn share_since(self, before: Self) -> Option<f64> {
+    pub(crate) fn share_since(self, before: Self) -> Option<f64> {
         let all = self.all.checked_sub(before.all).filter(|all| *all > 0)?;
         Some(self.stolen.saturating_sub(before.stolen) as f64 / all as f64)
     }

@@ -5,12 +5,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::load::drive::Progress;
-use crate::load::{Ended, Plan, Request, Schedule};
-use crate::platform::hearth::{Function, Hearth};
+use crate::load::{Ended, Plan, Request, Sample, Schedule};
+use crate::plot::cdf::{self, Line, Panel};
+use crate::statistics::quantile::sort;
 use crate::stellar::SubExperiment;
 use crate::stellar::files::{create_directory, directory_name, latencies, statistics};
 use crate::stellar::schedule::rounds;
 
+use super::deploy::{Prepared, since};
 use super::environment::Steal;
 use super::result::{self, Entry, Measured};
 use super::{Context, Event, RunError, Target};
@@ -24,16 +26,6 @@ const TIMEOUT: Duration = Duration::from_mins(15);
 /// As much of an answer as has the request's id and one time stamp.
 const CAPTURE: usize = 4_096;
 
-/// Endpoints, and the iterations that make each service time.
-struct Prepared {
-    urls: Vec<String>,
-    headers: Vec<(String, String)>,
-    functions: Vec<String>,
-    increments: Vec<u64>,
-    /// How long they really take.
-    reached: Vec<Duration>,
-}
-
 /// Prepares, measures, writes files, removes.
 pub(super) async fn measure(
     context: &Context<'_>,
@@ -41,18 +33,10 @@ pub(super) async fn measure(
     experiment: &SubExperiment,
 ) -> Result<Entry, RunError> {
     context.log("info", &format!("[sub-experiment {number}] Starting..."));
-    let prepared = match &context.settings.target {
-        Target::Hearth(hearth) => deploy(context, hearth, number, experiment).await?,
-        Target::Endpoint(url) => Prepared {
-            urls: vec![url.clone(); experiment.parallelism],
-            headers: Vec::new(),
-            functions: Vec::new(),
-            increments: given_increments(experiment).unwrap_or_else(|| vec![0]),
-            reached: Vec::new(),
-        },
-    };
+    let prepared = Prepared::new(context, number, experiment).await?;
     let plan = plan(context, number, experiment, &prepared);
     plan.check()?;
+    let starts = prepared.starts(context).await?;
     let steal = Steal::read();
     let running = context.settings.generator.run(&plan, |progress| {
         tell_progress(context, number, &plan, progress);
@@ -64,18 +48,26 @@ pub(super) async fn measure(
     let steal_share = steal
         .zip(Steal::read())
         .and_then(|(before, after)| after.share_since(before));
+    let starts = match (starts, prepared.starts(context).await?) {
+        (Some(before), Some(after)) => Some(since(&before, after)),
+        _ => None,
+    };
     let name = directory_name(experiment);
     let failed = |path: &Path, error| RunError::File(path.to_owned(), error);
     let directory = create_directory(&context.directory, &name)
         .map_err(|error| failed(&context.directory, error))?;
     let host = |request: u32| host(&plan.requests[request as usize].url);
-    let files = [
+    let latencies_ns = to_first_byte(&samples);
+    let mut files = vec![
         (
             "latencies.csv",
             latencies(&samples, report.began_at_ns, &context.zone, host),
         ),
         ("statistics.csv", statistics(&samples)),
     ];
+    if ["cdf", "all"].contains(&experiment.visualization.as_str()) {
+        files.push(("empirical_CDF.svg", plot(&experiment.title, &latencies_ns)));
+    }
     for (name, text) in files {
         let path = directory.join(name);
         fs::write(&path, text).map_err(|error| failed(&path, error))?;
@@ -94,6 +86,7 @@ pub(super) async fn measure(
             _ => Vec::new(),
         },
         report: &report,
+        starts: &starts,
         steal_share,
         samples: result::Columns::of(&samples),
     };
@@ -129,65 +122,28 @@ pub(super) async fn measure(
             .to_string_lossy()
             .into_owned(),
         report,
+        starts,
         steal_share,
+        latencies_ns,
     })
 }
 
-async fn deploy(
-    context: &Context<'_>,
-    hearth: &Hearth,
-    number: usize,
-    experiment: &SubExperiment,
-) -> Result<Prepared, RunError> {
-    // Parsed when the experiment was read.
-    let times = experiment.service_times().unwrap_or_default();
-    let function = Function {
-        source: experiment.function.clone(),
-        memory_mb: experiment.function_memory_mb,
-        image_mb: experiment.function_image_size_mb,
-        concurrency: experiment.burst_sizes.iter().copied().max().unwrap_or(1),
-        busy: times.iter().copied().max().unwrap_or_default(),
+/// Of good answers, each with its burst.
+fn to_first_byte(samples: &[Sample]) -> Vec<(u32, f64)> {
+    let good = samples.iter().filter(|sample| sample.fault.is_none());
+    good.map(|sample| (sample.burst, sample.to_first() as f64))
+        .collect()
+}
+
+fn plot(title: &str, latencies: &[(u32, f64)]) -> String {
+    let mut sorted_ns: Vec<f64> = latencies.iter().map(|(_, ns)| *ns).collect();
+    sort(&mut sorted_ns);
+    let line = Line {
+        name: "p50 / p99",
+        sorted_ns: &sorted_ns,
     };
-    let mut functions = Vec::new();
-    for replica in 0..experiment.parallelism {
-        context.check_cancelled()?;
-        let name = format!("{}-{number}-{replica}", context.prefix);
-        hearth.deploy(&name, &function).await?;
-        functions.push(name);
-        (context.tell)(Event::Deployed {
-            number,
-            done: functions.len(),
-            total: experiment.parallelism,
-        });
-    }
-    let mut increments = Vec::new();
-    let mut reached = Vec::new();
-    match given_increments(experiment) {
-        Some(given) => increments = given,
-        None => {
-            for wanted in times {
-                context.check_cancelled()?;
-                let (found, time) = hearth.calibrate(&functions[0], wanted).await?;
-                increments.push(found);
-                reached.push(time);
-            }
-        }
-    }
-    Ok(Prepared {
-        urls: functions
-            .iter()
-            .map(|name| hearth.client().url(&Hearth::path(name)))
-            .collect(),
-        headers: vec![("authorization".to_owned(), hearth.client().authorization())],
-        functions,
-        increments,
-        reached,
-    })
-}
-
-fn given_increments(experiment: &SubExperiment) -> Option<Vec<u64>> {
-    let given = &experiment.busy_spin_increments;
-    (!given.is_empty()).then(|| given.clone())
+    let lines = vec![line];
+    cdf::draw(title, &[Panel { title, lines }])
 }
 
 fn plan(

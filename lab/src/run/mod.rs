@@ -1,8 +1,10 @@
 //! An experiment from its configuration to its files: deploys what it needs, measures, and removes what it deployed, however it ends.
 
+mod context;
+mod deploy;
 pub mod environment;
 mod measure;
-pub mod result;
+pub(crate) mod result;
 
 use std::fs;
 use std::io;
@@ -22,7 +24,9 @@ use crate::platform::hearth::{Hearth, HearthError};
 use crate::stellar::Experiment;
 use crate::stellar::files::{Log, create_directory};
 
+use context::Context;
 use environment::Environment;
+pub use result::Entry;
 use result::Summary;
 
 /// Where the functions are.
@@ -49,6 +53,8 @@ pub struct Settings {
     pub seed: u64,
     /// The processor that the load generator runs on.
     pub processor: Option<usize>,
+    /// Begins the names of functions; by the time without one.
+    pub prefix: Option<String>,
 }
 
 /// What has happened, for those who watch.
@@ -123,60 +129,27 @@ pub enum RunError {
     LeftBehind(String),
 }
 
-/// What all parts of a run share.
-struct Context<'a> {
-    settings: &'a Settings,
-    directory: PathBuf,
-    log: Mutex<Log>,
-    zone: TimeZone,
-    cancelled: watch::Receiver<bool>,
-    tell: &'a (dyn Fn(Event<'_>) + Sync),
-    /// Begins the names of functions.
-    prefix: String,
+/// An experiment that is over.
+#[derive(Debug)]
+pub struct Done {
+    /// Where its files are.
+    pub directory: PathBuf,
+    /// What was measured, up to the first error.
+    pub sub_experiments: Vec<Entry>,
+    /// What ended it before its end.
+    pub error: Option<RunError>,
 }
 
-impl Context<'_> {
-    fn log(&self, level: &str, text: &str) {
-        let now = u64::try_from(Timestamp::now().as_nanosecond()).unwrap_or(0);
-        let mut log = self
-            .log
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        log.line(now, level, text);
-    }
-
-    fn check_cancelled(&self) -> Result<(), RunError> {
-        if *self.cancelled.borrow() {
-            Err(RunError::Cancelled)
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Waits until the run is cancelled.
-    async fn cancelled(&self) {
-        let mut cancelled = self.cancelled.clone();
-        // One whose sender is gone is never cancelled.
-        if cancelled
-            .wait_for(|is_cancelled| *is_cancelled)
-            .await
-            .is_err()
-        {
-            std::future::pending::<()>().await;
-        }
-    }
-}
-
-/// Runs an experiment. Returns where its files are.
+/// Runs an experiment. What was deployed is removed in any case.
 ///
 /// # Errors
-/// The first that happened. What was deployed is removed nevertheless, and what was measured before is written.
+/// What keeps it from beginning; nothing is left behind then. What ends it later is in [`Done`].
 pub async fn run(
     experiment: &Experiment,
     settings: &Settings,
     cancelled: watch::Receiver<bool>,
     tell: &(dyn Fn(Event<'_>) + Sync),
-) -> Result<PathBuf, RunError> {
+) -> Result<Done, RunError> {
     let count = experiment.sub_experiments.len();
     if let Some(only) = settings.only.filter(|only| *only >= count) {
         return Err(RunError::Only(only, count));
@@ -202,7 +175,10 @@ pub async fn run(
         zone,
         cancelled,
         tell,
-        prefix: format!("lab-{:x}", began.as_millisecond()),
+        prefix: settings
+            .prefix
+            .clone()
+            .unwrap_or_else(|| format!("lab-{:x}", began.as_millisecond())),
     };
     context.log(
         "info",
@@ -222,18 +198,22 @@ pub async fn run(
         },
         environment: Environment::read(),
         node,
-        sub_experiments: results,
+        sub_experiments: &results,
         error: error.as_ref().map(ToString::to_string),
     };
     let path = context.directory.join("experiment.json");
     result::write(&path, &summary).map_err(file(&path))?;
-    if let Some(error) = error {
-        context.log("error", &error.to_string());
-        return Err(error);
+    // The first one is told; what is left behind is in the log in any case.
+    let error = error.or(left.err());
+    match &error {
+        Some(error) => context.log("error", &error.to_string()),
+        None => context.log("info", "Done, exiting..."),
     }
-    left?;
-    context.log("info", "Done, exiting...");
-    Ok(context.directory)
+    Ok(Done {
+        directory: context.directory,
+        sub_experiments: results,
+        error,
+    })
 }
 
 /// Runs the sub-experiments, one after the other or all at once, and collects what came of them up to the first error.

@@ -1,5 +1,6 @@
 //! The lab's own files: everything, as JSON.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -26,19 +27,29 @@ pub(super) struct Summary<'a> {
     pub(super) environment: Environment,
     /// What the server says of itself.
     pub(super) node: Option<Value>,
-    pub(super) sub_experiments: Vec<Entry>,
+    pub(super) sub_experiments: &'a [Entry],
     /// Why it did not come to its end.
     pub(super) error: Option<String>,
 }
 
-/// A sub-experiment in [`Summary`].
+/// A sub-experiment that was measured.
 #[derive(Debug, Serialize)]
-pub(super) struct Entry {
-    pub(super) number: usize,
-    pub(super) title: String,
-    pub(super) directory: String,
-    pub(super) report: Report,
-    pub(super) steal_share: Option<f64>,
+pub struct Entry {
+    /// Its number in the experiment.
+    pub number: usize,
+    /// Its title.
+    pub title: String,
+    /// Name of the directory with its files.
+    pub directory: String,
+    /// What came of it.
+    pub report: Report,
+    /// How requests got their instances; none for an endpoint.
+    pub starts: Option<BTreeMap<String, u64>>,
+    /// Share of all processor time that the hypervisor took meanwhile.
+    pub steal_share: Option<f64>,
+    /// The number of the burst and the time to the first byte, in ns, of each good answer.
+    #[serde(skip)]
+    pub latencies_ns: Vec<(u32, f64)>,
 }
 
 /// `result.json`: a sub-experiment.
@@ -54,6 +65,8 @@ pub(super) struct Measured<'a> {
     /// Before each round.
     pub(super) pauses_ms: Vec<u64>,
     pub(super) report: &'a Report,
+    /// How requests got their instances; none for an endpoint.
+    pub(super) starts: &'a Option<BTreeMap<String, u64>>,
     /// Share of all processor time that the hypervisor took meanwhile.
     pub(super) steal_share: Option<f64>,
     pub(super) samples: Columns,
@@ -93,7 +106,7 @@ impl Columns {
 }
 
 /// Writes a file that is not there yet.
-pub(super) fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
+pub(crate) fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
     let mut file = BufWriter::new(File::create_new(path)?);
     serde_json::to_writer(&mut file, value)?;
     file.write_all(b"\n")?;

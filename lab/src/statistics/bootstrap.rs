@@ -3,13 +3,13 @@
 //! Both intervals are what `scipy.stats.bootstrap` gives for the same resamples; `tests/golden/make.py` has SciPy compute the
 //! values that the tests compare with.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::normal;
 use super::quantile::{linear, median, sort};
 
 /// A confidence interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Lower end.
     pub low: f64,
@@ -30,7 +30,7 @@ impl Interval {
 }
 
 /// An estimate with its intervals, in the samples' unit.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Intervals {
     /// What the samples themselves give.
     pub estimate: f64,
@@ -42,7 +42,7 @@ pub struct Intervals {
 }
 
 /// How to resample.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Bootstrap {
     /// Number of resamples.
     pub resamples: usize,
@@ -186,7 +186,6 @@ fn left_out(samples: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde::Deserialize;
 
     use super::*;
 

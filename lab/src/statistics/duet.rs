@@ -31,7 +31,7 @@ impl Trial {
 }
 
 /// What a comparison comes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
     /// The interval includes 0.
@@ -43,7 +43,7 @@ pub enum Decision {
 }
 
 /// The second version beside the first.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// Number of trials that count.
     pub trials: usize,

@@ -4,13 +4,16 @@
 //! - [`tail`]: median, tail and their ratios as STeLLAR defines them.
 //! - [`bootstrap`]: confidence intervals of the median, and of the difference of two medians.
 //! - [`duet`]: whether a second version is faster or slower than the first, as ElastiBench decides it.
+//! - [`family`]: the same for all benchmarks of an experiment together.
 
 pub mod bootstrap;
 pub mod duet;
+pub mod family;
 mod normal;
 pub mod quantile;
 pub mod tail;
 
 pub use bootstrap::{Bootstrap, Interval, Intervals};
 pub use duet::{Comparison, Decision, Trial};
+pub use family::Verdict;
 pub use tail::Tail;

@@ -98,6 +98,9 @@ pub struct SubExperiment {
     pub visualization: String,
     /// Iterations instead of `desired_service_times`.
     pub busy_spin_increments: Vec<u64>,
+    /// Hearth's own: seconds after which an idle instance ends; 0 leaves it to the server. STeLLAR waits for longer than its clouds
+    /// keep instances, 15 minutes, where it wants cold ones.
+    pub idle_timeout_seconds: u32,
 }
 
 impl Default for SubExperiment {
@@ -122,6 +125,7 @@ impl Default for SubExperiment {
             storage_transfer: false,
             visualization: "cdf".to_owned(),
             busy_spin_increments: Vec::new(),
+            idle_timeout_seconds: 0,
         }
     }
 }
@@ -187,6 +191,13 @@ impl Experiment {
                     rule,
                 })?;
         }
+        experiment
+            .check_together(has_endpoint)
+            .map_err(|(field, rule)| ExperimentError::Field {
+                place: String::new(),
+                field,
+                rule,
+            })?;
         Ok(experiment)
     }
 }

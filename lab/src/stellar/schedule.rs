@@ -23,6 +23,16 @@ pub fn pauses(experiment: &SubExperiment, rounds: usize, seed: u64) -> Vec<u64> 
         .collect()
 }
 
+/// About how long all pauses take together, in seconds.
+pub fn seconds(experiment: &SubExperiment) -> f64 {
+    let rounds = experiment.bursts.div_ceil(experiment.parallelism.max(1));
+    let mean = experiment.iat_seconds;
+    match experiment.iat_type.as_str() {
+        "stochastic" if mean > 0.0 => (mean + mean.ln()).max(0.0) * rounds as f64,
+        _ => pauses(experiment, rounds, 1).iter().sum::<u64>() as f64 / 1e3,
+    }
+}
+
 /// All rounds. Each endpoint takes a burst in turn, and a round ends after the last of them. `requests` gives the request for an
 /// endpoint and a service time, each by its number.
 pub fn rounds(

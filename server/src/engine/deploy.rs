@@ -3,6 +3,7 @@
 //!
 //! A change runs on its own task, so that a client that disconnects cannot leave it half done.
 
+mod add;
 mod delete;
 mod rules;
 mod version;

@@ -46,12 +46,9 @@ impl Engine {
                 is_own: false,
             });
         }
-        let versions = self.inner.store.versions(function.id()).await?;
-        let found = versions.into_iter().find(|one| one.version == version);
-        let missing = || EngineError::NotFound(format!("version {version} of function \"{name}\""));
         let StoredVersion {
             spec, code_sha256, ..
-        } = found.ok_or_else(missing)?;
+        } = self.version_of(&function, version).await?;
         let threads = self.inner.store.threads(function.id()).await?;
         let package = self.inner.packages.hold(&code_sha256);
         let threads = threads.get(&version).cloned();

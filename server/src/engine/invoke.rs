@@ -52,7 +52,11 @@ impl Engine {
         };
         let running = Running::begin(self);
         let body = self.inner.bodies.read_ahead(invocation.body.take()).await?;
-        let (deployment, lease) = function.lease(invocation.received).await;
+        let received = invocation.received;
+        let (deployment, lease) = match invocation.version {
+            None => function.lease(received).await,
+            Some(version) => self.lease_apart(&function, version, received).await?,
+        };
         invocation.record.version = deployment.version();
         *receipt = invocation.receipt();
         let lease = match lease {

@@ -52,6 +52,7 @@ impl Engine {
                 resources,
                 registry: Registry::default(),
                 creating: parking_lot::Mutex::default(),
+                apart: super::apart::Apart::default(),
                 packages,
                 compiler,
                 pressure: super::pressure::Pressure::open(),
@@ -175,13 +176,14 @@ impl Engine {
         while !self.inner.draining.load(Ordering::Acquire) {
             ticks.tick().await;
             let now = Instant::now();
-            let deployments: Vec<_> = self
+            let mut deployments: Vec<_> = self
                 .inner
                 .registry
                 .all()
                 .iter()
                 .map(|function| function.active())
                 .collect();
+            deployments.extend(self.inner.apart.keep(now));
             for deployment in &deployments {
                 deployment.tick(now);
             }
@@ -211,6 +213,7 @@ impl Engine {
         for function in self.inner.registry.all() {
             function.active().retire();
         }
+        self.inner.apart.retire(None);
         self.inner.resources.host.shutdown().await;
         left
     }

@@ -3,6 +3,7 @@
 //! The HTTP layer uses only this façade, which uses the store, the scheduler and the history. In the order of a
 //! function's life: [`start`](Engine::start) reconciles, [`deploy`] creates and changes, [`invoke`] runs.
 
+mod apart;
 mod bytecode;
 mod deploy;
 mod files;
@@ -62,6 +63,8 @@ struct Inner {
     registry: Registry,
     /// Names that are being created right now.
     creating: Mutex<std::collections::HashSet<String>>,
+    /// Versions that answer apart from their function's own requests.
+    apart: apart::Apart,
     packages: Packages,
     compiler: Compiler,
     /// Whether other work waits for a processor.

@@ -63,6 +63,9 @@ pub enum InvokeError {
     /// 404 `not_found`.
     #[error("there is no function \"{0}\"")]
     NotFound(String),
+    /// 404 `not_found`: "version 3 of function \"x\"".
+    #[error("there is no {0}")]
+    NoVersion(String),
     /// 502 `function_error`.
     #[error("{}: {}", .0.error_type, .0.error_message)]
     Function(FunctionError),

@@ -13,6 +13,7 @@ mod cookies;
 mod csrf;
 pub mod edge;
 mod etag;
+mod experiments;
 mod filter;
 mod finish;
 mod front;
@@ -51,6 +52,7 @@ use crate::accounts::Accounts;
 use crate::catalog::Catalog;
 use crate::engine::Engine;
 use crate::history::History;
+use crate::lab::Lab;
 use crate::live::Sampler;
 use crate::retention::Retainer;
 use crate::store::Store;
@@ -66,6 +68,8 @@ pub struct Parts {
     pub engine: Engine,
     /// Chains of functions.
     pub catalog: Catalog,
+    /// Experiments.
+    pub lab: Lab,
     /// The database.
     pub store: Store,
     /// Finished invocations.

@@ -11,14 +11,15 @@ use utoipa_axum::routes;
 
 use super::problem::{Problem, ProblemCode};
 use super::{
-    App, audit, chains, console, finish, functions, health, ingress, invocations, metrics, node,
-    openapi, retention, secrets, tokens, trigger, users,
+    App, audit, chains, console, experiments, finish, functions, health, ingress, invocations,
+    metrics, node, openapi, retention, secrets, tokens, trigger, users,
 };
 
 /// All documented routes.
 pub(super) fn table() -> OpenApiRouter<App> {
     recorded()
         .routes(routes!(functions::invoke::invoke))
+        .routes(routes!(functions::invoke_version::invoke_version))
         .routes(routes!(chains::invoke::invoke))
 }
 
@@ -40,7 +41,10 @@ fn recorded() -> OpenApiRouter<App> {
             functions::delete::delete
         ))
         .routes(routes!(functions::put_code::put_code))
-        .routes(routes!(functions::versions::versions))
+        .routes(routes!(
+            functions::versions::versions,
+            functions::add_version::add_version
+        ))
         .routes(routes!(functions::version_code::version_code))
         .routes(routes!(functions::activate::activate))
         .routes(routes!(functions::invocations::invocations))
@@ -63,6 +67,19 @@ fn recorded() -> OpenApiRouter<App> {
         .routes(routes!(chains::activate::activate))
         .routes(routes!(chains::ingress::ingress))
         .routes(routes!(invocations::invocation))
+        .routes(routes!(
+            experiments::read::list,
+            experiments::create::create
+        ))
+        .routes(routes!(experiments::read::get, experiments::change::delete))
+        .routes(routes!(experiments::change::cancel))
+        .routes(routes!(
+            experiments::read::file,
+            experiments::agent::add_file
+        ))
+        .routes(routes!(experiments::agent::next))
+        .routes(routes!(experiments::agent::progress))
+        .routes(routes!(experiments::agent::end))
         .routes(routes!(retention::get, retention::patch))
         .routes(routes!(secrets::list))
         .routes(routes!(secrets::put, secrets::delete))
@@ -84,6 +101,7 @@ pub(super) fn api() -> Router<App> {
 pub(super) fn invocations() -> Router<App> {
     let invoke = OpenApiRouter::new()
         .routes(routes!(functions::invoke::invoke))
+        .routes(routes!(functions::invoke_version::invoke_version))
         .routes(routes!(chains::invoke::invoke));
     let (documented, _) = invoke.split_for_parts();
     // OpenAPI has no "any method" and no wildcard: openapi.rs describes these by hand.

@@ -8,6 +8,7 @@ pub mod chain;
 mod changes;
 mod cors;
 mod decisions;
+mod experiment;
 mod failure;
 mod function;
 mod function_view;
@@ -33,6 +34,10 @@ pub use caller::Caller;
 pub use changes::{SettingChange, setting_changes};
 pub use cors::Cors;
 pub use decisions::DecisionCounts;
+pub use experiment::{
+    AssignedExperiment, ExperimentDetail, ExperimentEnd, ExperimentFile, ExperimentState,
+    ExperimentView,
+};
 pub use failure::Failure;
 pub use function::{
     BodyForm, Code, FileEdit, FunctionPatch, FunctionSpec, InvalidField, Runtime,

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::model::{ActorKind, LogStream, Role, StartKind, Status, Trigger};
+use crate::model::{ActorKind, ExperimentState, LogStream, Role, StartKind, Status, Trigger};
 
 /// A value of the database that this version of the server cannot read.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +68,16 @@ codes!(
     Udp = 5,
     Chain = 6,
     Tcp = 7
+);
+codes!(
+    ExperimentState,
+    "state of an experiment",
+    Queued = 1,
+    Running = 2,
+    Succeeded = 3,
+    FellShort = 4,
+    Failed = 5,
+    Cancelled = 6,
 );
 codes!(
     Status,

@@ -9,6 +9,7 @@ mod audit;
 mod chains;
 mod codes;
 mod connect;
+mod experiments;
 mod failures;
 mod functions;
 mod history_batch;
@@ -46,6 +47,7 @@ use crate::model::{Caller, FunctionSpec, Note};
 
 pub use audit::NewAudit;
 pub use chains::{StoredChain, StoredChainVersion};
+pub use experiments::NewExperiment;
 pub(crate) use history_batch::HistoryBatch;
 pub(crate) use removal::PIECE;
 pub(crate) use rollups::{QUARTER, RollupCounts, RollupRow};

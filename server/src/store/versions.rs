@@ -65,6 +65,43 @@ impl Store {
         work.await.during("add a version")
     }
 
+    /// Adds the next version, while the active one stays. `RowNotFound` when the function is gone.
+    pub async fn add_idle_version(
+        &self,
+        function: i64,
+        spec: &FunctionSpec,
+        code_sha256: &str,
+        code_bytes: u64,
+    ) -> Result<StoredVersion, StoreError> {
+        let work = async {
+            let mut transaction = self.write().await?;
+            // Fails for a function that is gone.
+            select_function(&mut transaction, function).await?;
+            let version = next_version(&mut transaction, function).await?;
+            let now = Timestamp::now();
+            insert_version(
+                &mut transaction,
+                function,
+                version,
+                spec,
+                code_sha256,
+                code_bytes,
+                now.as_microsecond(),
+            )
+            .await?;
+            transaction.commit().await?;
+            Ok(StoredVersion {
+                version: narrow("version number", version)?,
+                spec: spec.clone(),
+                code_sha256: code_sha256.to_owned(),
+                code_bytes,
+                created_at: now,
+                notes: Vec::new(),
+            })
+        };
+        work.await.during("add a version")
+    }
+
     /// Keeps what a version's author should know of it.
     pub async fn set_notes(
         &self,

@@ -180,3 +180,122 @@ async fn a_wrong_token_deploys_nothing() {
     assert!(!directory.path().join("out").exists());
     assert_eq!(functions(&server.client()).await, 0);
 }
+
+/// A handler that counts so far.
+fn counting(to: usize) -> String {
+    format!(
+        "def handler(event, context):\n    if event.get('fail') and {to} > 20_000:\n        raise ValueError('no')\n    \
+         for _ in range({to}):\n        pass\n    return {to}\n"
+    )
+}
+
+/// Few trials, because the differences are large.
+async fn compare(server: &Server, directory: &Path, arguments: &[&str]) -> Output {
+    let mut tries = 0;
+    loop {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hearth"));
+        command.arg("lab").args(arguments);
+        command.args(["--calls", "4", "--invocations", "2", "--resamples", "1000"]);
+        command
+            .arg("--out")
+            .arg(directory.join("duets"))
+            .env("HEARTH_URL", &server.url)
+            .env("HEARTH_TOKEN", TOKEN)
+            .kill_on_drop(true);
+        let output = command.output().await.expect("it runs");
+        // With so few trials a version differs from itself now and then.
+        let is_noisy = String::from_utf8_lossy(&output.stdout).contains("too noisy");
+        tries += 1;
+        if !is_noisy || tries == 5 {
+            return output;
+        }
+    }
+}
+
+#[tokio::test]
+async fn versions_are_compared_and_slow_ones_do_not_pass_the_gate() {
+    let server = Server::start();
+    let client = server.client();
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).expect("written");
+        path.display().to_string()
+    };
+    let event = file("event.json", "{}");
+    client.deploy("counted", &counting(20_000), json!({})).await;
+
+    let slow = file("slow.py", &counting(60_000));
+    let arguments = ["gate", "counted", "--code", &slow, "--event", &event];
+    let output = compare(&server, directory.path(), &arguments).await;
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{printed}{}", said(&output));
+    assert!(
+        printed.contains("fell short: version 2 is slower by"),
+        "{printed}"
+    );
+
+    // One that fails where the active one does not.
+    let failing = file("failing.json", r#"{"fail": true}"#);
+    let arguments = ["gate", "counted", "--version", "2", "--event", &failing];
+    let output = compare(&server, directory.path(), &arguments).await;
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{printed}{}", said(&output));
+    assert!(
+        printed.contains("version 2 fails with failing"),
+        "{printed}"
+    );
+
+    let fast = file("fast.py", &counting(5_000));
+    let arguments = [
+        "gate",
+        "counted",
+        "--code",
+        &fast,
+        "--recorded",
+        "2",
+        "--activate",
+    ];
+    let output = compare(&server, directory.path(), &arguments).await;
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{printed}{}", said(&output));
+    let function = client
+        .get("/api/v1/functions/counted")
+        .await
+        .expect(200)
+        .json();
+    assert_eq!(function["active_version"], 3);
+
+    let arguments = ["duet", "counted@1", "counted", "--event", &event];
+    let output = compare(&server, directory.path(), &arguments).await;
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{printed}{}", said(&output));
+    assert!(printed.contains("faster"), "{printed}");
+    let written = printed.lines().last().expect("a directory");
+    for file in ["result.json", "trials.csv", "forest.svg"] {
+        assert!(Path::new(written).join(file).is_file(), "{file}");
+    }
+
+    for (arguments, expected) in [
+        (["gate", "counted", "--version", "3"], "is the active one"),
+        (["duet", "nobody", "counted", "--control"], "404"),
+        (["duet", "counted@9", "counted", "--control"], ""),
+        (
+            ["duet", "counted", "counted", "--confidence=1"],
+            "confidence",
+        ),
+    ] {
+        let output = compare(&server, directory.path(), &arguments).await;
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{arguments:?}: {}",
+            said(&output)
+        );
+        assert!(
+            said(&output).contains(expected),
+            "{arguments:?}: {}",
+            said(&output)
+        );
+    }
+}

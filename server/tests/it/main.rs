@@ -20,6 +20,7 @@ mod console;
 mod cors;
 mod early_answers;
 mod exhaustion;
+mod experiments;
 mod fields;
 mod frozen;
 mod functions;

@@ -72,6 +72,16 @@ async fn a_function_that_is_not_there_is_not_found_on_every_route() {
             "/api/v1/functions/nobody/invoke",
             Some(json!({})),
         ),
+        (
+            Method::POST,
+            "/api/v1/functions/nobody/versions",
+            Some(json!({"code": {"inline": ONE}})),
+        ),
+        (
+            Method::POST,
+            "/api/v1/functions/nobody/versions/1/invoke",
+            Some(json!({})),
+        ),
         (Method::GET, "/api/v1/functions/nobody/invocations", None),
         (Method::GET, "/api/v1/functions/nobody/stats", None),
         (Method::GET, "/api/v1/functions/nobody/events", None),
@@ -268,4 +278,55 @@ async fn changes_of_one_function_at_the_same_time_happen_one_after_the_other() {
         json!({"N1": null, "N2": null, "N3": null, "N4": null}),
         "no change was lost"
     );
+}
+
+#[tokio::test]
+async fn a_version_is_added_and_tried_while_another_is_active() {
+    let server = Server::start();
+    let client = server.client();
+    client
+        .deploy("tried", ONE, json!({"min_instances": 1}))
+        .await;
+    let add = |code: &str| {
+        let body = json!({"code": {"inline": code}});
+        let client = client.clone();
+        async move { client.post("/api/v1/functions/tried/versions", &body).await }
+    };
+    let two = "def handler(event, context):\n    return [2, event, context.function_version]\n";
+    let added = add(two).await.expect(201).json();
+    assert_eq!(
+        (&added["version"], &added["active"]),
+        (&json!(2), &json!(false))
+    );
+    assert_eq!(added["min_instances"], 1, "the settings of the active one");
+    add("import nothing_of_that_name\n")
+        .await
+        .problem(422, "import_failed");
+    let function = client.get("/api/v1/functions/tried").await.json();
+    assert_eq!(function["active_version"], 1);
+
+    let invoke = |version: &str| {
+        let path = format!("/api/v1/functions/tried/versions/{version}/invoke");
+        let client = client.clone();
+        async move { client.post(&path, &json!({"a": 1})).await }
+    };
+    let answer = invoke("2").await.expect(200);
+    assert_eq!(answer.header("x-hearth-version"), "2");
+    assert_eq!(answer.json(), json!([2, {"a": 1}, "2"]));
+    assert_eq!(invoke("1").await.expect(200).json(), 1);
+    assert_eq!(
+        client.invoke("tried", &json!(0)).await.expect(200).json(),
+        1
+    );
+    for missing in ["0", "3", "x", "-1"] {
+        invoke(missing).await.problem(404, "not_found");
+    }
+    client
+        .post("/api/v1/functions/tried/versions/2/activate", &Value::Null)
+        .await
+        .expect(200);
+    let served = client.invoke("tried", &json!(0)).await.expect(200).json();
+    assert_eq!(served[0], 2);
+    client.delete("/api/v1/functions/tried").await.expect(204);
+    invoke("1").await.problem(404, "not_found");
 }

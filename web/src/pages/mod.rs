@@ -15,6 +15,7 @@ mod functions;
 mod ingress;
 mod invocation;
 mod invocations;
+mod lab;
 mod latency;
 mod login;
 mod logs;
@@ -62,6 +63,10 @@ pub use invocation::{InvocationDetails, InvocationPage, PayloadView};
 pub use invocations::{
     FilterText, HistoryPartial, HistoryRow, HistoryView, InvocationsPage, InvocationsPartial,
     InvocationsView, START_FILTERS, STATUS_FILTERS, TRIGGER_FILTERS,
+};
+pub use lab::{
+    ExperimentCard, ExperimentCards, ExperimentFileRow, ExperimentLive, ExperimentLivePartial,
+    ExperimentPage, ExperimentsPartial, LabForm, LabPage, PlotView, ResultTable,
 };
 pub use latency::{LatencyPage, PERCENTILES, STAGES, WINDOWS};
 pub use login::LoginPage;

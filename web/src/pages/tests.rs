@@ -9,6 +9,7 @@ mod code;
 mod forms;
 mod history;
 mod ingress;
+mod lab;
 mod network;
 mod overview;
 mod samples;
@@ -43,7 +44,7 @@ fn pages_have_no_inline_script_style_or_handler() {
         html(&settings_page()),
     ];
     let pages = pages.into_iter().chain([html(&ingress::page())]);
-    let pages = pages.chain(chains::pages());
+    let pages = pages.chain(chains::pages()).chain(lab::pages());
     for page in pages.chain(accounts::pages()) {
         for forbidden in [
             " style=",

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::{FUNCTIONS, SubExperiment};
-use crate::stellar::duration;
+use super::{Experiment, FUNCTIONS, SubExperiment};
+use crate::load::plan::{CONNECTIONS_MAX, DURATION_MAX, REQUESTS_MAX};
+use crate::stellar::{duration, schedule};
 
 /// Longest title, which becomes part of a directory's name.
 const TITLE_MAX: usize = 100;
@@ -23,11 +24,20 @@ const IAT_MAX: f64 = 86_400.0;
 /// Longest service time.
 const SERVICE_TIME_MAX: Duration = Duration::from_mins(5);
 
+/// Most service times, or increments: a request of its own for each, and each function.
+const SERVICE_TIMES_MAX: usize = 100;
+
 /// Largest archive with a filler that Hearth takes, in MB.
 const IMAGE_MAX: f64 = 200.0;
 
+/// Longest idle time, in seconds: Hearth's own limit.
+const IDLE_TIMEOUT_MAX: u32 = 86_400;
+
 /// Largest payload that a function is asked to make, in bytes.
 const PAYLOAD_MAX: usize = 64 << 20;
+
+/// Most bytes of payloads that functions are asked to make at once: they have them in memory all together.
+const PAYLOADS_MAX: usize = 1 << 30;
 
 /// A field and what would be right.
 pub(super) type Refused = (&'static str, String);
@@ -105,6 +115,7 @@ impl SubExperiment {
         for size in &self.burst_sizes {
             within(*size, 1, BURST_MAX, "BurstSizes")?;
         }
+        within(self.parallelism, 1, PARALLELISM_MAX, "Parallelism")?;
         within(self.iat_seconds, 0.0, IAT_MAX, "IATSeconds")?;
         one_of(
             &self.iat_type,
@@ -125,6 +136,22 @@ impl SubExperiment {
             let known = ["cdf", "histogram", "bar", "all", "none"];
             one_of(&self.visualization, &known, "Visualization")?;
         }
+        let largest = self.largest_burst();
+        if self.bursts.saturating_mul(largest) > REQUESTS_MAX as usize {
+            let rule = format!("with BurstSizes more than {REQUESTS_MAX} requests");
+            return Err(("Bursts", rule));
+        }
+        if schedule::seconds(self) > DURATION_MAX.as_secs_f64() {
+            return Err(("IATSeconds", "with Bursts more than 24 h".to_owned()));
+        }
+        for (count, field) in [
+            (self.desired_service_times.len(), "DesiredServiceTimes"),
+            (self.busy_spin_increments.len(), "BusySpinIncrements"),
+        ] {
+            if count > SERVICE_TIMES_MAX {
+                return Err((field, format!("at most {SERVICE_TIMES_MAX}")));
+            }
+        }
         let has_spin = self.service_times()?.iter().any(|time| !time.is_zero());
         if has_endpoint && has_spin && self.busy_spin_increments.is_empty() {
             let rule = "only 0ms with an endpoint, or BusySpinIncrements: how fast its function spins is not known";
@@ -139,14 +166,24 @@ impl SubExperiment {
         }
         one_of(&self.function, &FUNCTIONS, "Function")?;
         one_of(&self.package_type, &["Zip"], "PackageType")?;
-        within(self.parallelism, 1, PARALLELISM_MAX, "Parallelism")?;
         within(self.function_memory_mb, 32, 16_384, "FunctionMemoryMB")?;
+        within(
+            self.idle_timeout_seconds,
+            0,
+            IDLE_TIMEOUT_MAX,
+            "IdleTimeoutSeconds",
+        )?;
         within(
             self.function_image_size_mb,
             0.0,
             IMAGE_MAX,
             "FunctionImageSizeMB",
         )
+    }
+
+    /// Requests at a time, at most.
+    fn largest_burst(&self) -> usize {
+        self.burst_sizes.iter().copied().max().unwrap_or(1)
     }
 
     /// `DesiredServiceTimes`, parsed.
@@ -160,5 +197,44 @@ impl SubExperiment {
             })
         };
         self.desired_service_times.iter().map(parse).collect()
+    }
+}
+
+impl Experiment {
+    /// What sub-experiments take from the host that run at the same time.
+    pub(super) fn check_together(&self, has_endpoint: bool) -> Result<(), Refused> {
+        let at_once = |take: &dyn Fn(&SubExperiment) -> usize| {
+            let taken = self.sub_experiments.iter().map(take);
+            if self.sequential {
+                taken.max().unwrap_or(0)
+            } else {
+                taken.fold(0, usize::saturating_add)
+            }
+        };
+        let advice = if self.sequential {
+            ""
+        } else {
+            " in all sub-experiments together, which run at once without Sequential"
+        };
+        let refuse = |field, most: String| Err((field, format!("at most {most}{advice}")));
+        if at_once(&SubExperiment::largest_burst) > CONNECTIONS_MAX {
+            return refuse(
+                "BurstSizes",
+                format!("{CONNECTIONS_MAX} requests at a time"),
+            );
+        }
+        if has_endpoint {
+            return Ok(());
+        }
+        if at_once(&|one| one.parallelism) > PARALLELISM_MAX {
+            return refuse("Parallelism", format!("{PARALLELISM_MAX} functions"));
+        }
+        let payloads =
+            |one: &SubExperiment| one.payload_length_bytes.saturating_mul(one.largest_burst());
+        if at_once(&payloads) > PAYLOADS_MAX {
+            let most = format!("{PAYLOADS_MAX} bytes for all requests of a burst");
+            return refuse("PayloadLengthBytes", most);
+        }
+        Ok(())
     }
 }

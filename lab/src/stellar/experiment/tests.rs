@@ -105,6 +105,8 @@ fn bad_fields_are_named() {
         ("IATType", json!("poisson")),
         ("DesiredServiceTimes", json!(["soon"])),
         ("DesiredServiceTimes", json!(["6m"])),
+        ("DesiredServiceTimes", json!(vec!["0ms"; 101])),
+        ("BusySpinIncrements", json!(vec![1; 101])),
         ("PayloadLengthBytes", json!(1_u64 << 40)),
         ("Visualization", json!("pie")),
         ("Visualization", json!("bar-x")),
@@ -141,6 +143,57 @@ fn bad_fields_are_named() {
         Experiment::read(large.as_bytes(), false),
         Err(ExperimentError::TooLarge)
     ));
+}
+
+#[test]
+fn limits_hold_for_all_that_happens_at_once() {
+    let one = |fields: Value| {
+        let mut one = json!({"Title": "t", "Bursts": 2, "BurstSizes": [1], "IATSeconds": 1});
+        for (field, value) in fields.as_object().expect("fields") {
+            one[field] = value.clone();
+        }
+        one
+    };
+    let refused = |sequential: bool, all: &[Value], has_endpoint: bool| {
+        let value = json!({"Sequential": sequential, "SubExperiments": all});
+        refusal(&value, has_endpoint)
+    };
+    for (fields, expected) in [
+        (json!({"BurstSizes": [500]}), "BurstSizes: at most 1000"),
+        (json!({"Parallelism": 100}), "Parallelism: at most 200"),
+        (
+            json!({"PayloadLengthBytes": 4 << 20, "BurstSizes": [100]}),
+            "PayloadLengthBytes: at most 1073741824",
+        ),
+    ] {
+        let three = vec![one(fields); 3];
+        assert_eq!(refused(true, &three, false), "", "{expected}");
+        assert_eq!(refused(false, &three[..2], false), "", "{expected}");
+        let text = refused(false, &three, false);
+        assert!(
+            text.starts_with(expected) && text.contains("Sequential"),
+            "{text}"
+        );
+    }
+    let large = one(json!({"PayloadLengthBytes": 64 << 20, "BurstSizes": [1, 20]}));
+    let text = refused(true, &[large], false);
+    assert!(text.starts_with("PayloadLengthBytes: at most"), "{text}");
+    // What the load generator would refuse after everything is deployed.
+    for (fields, expected) in [
+        (
+            json!({"Bursts": 20_000, "BurstSizes": [1, 500], "IATSeconds": 0}),
+            "Bursts: with BurstSizes",
+        ),
+        (
+            json!({"Bursts": 2, "IATSeconds": 50_000, "IATType": "deterministic"}),
+            "IATSeconds: with Bursts more than 24 h",
+        ),
+    ] {
+        let text = refused(true, &[one(fields)], true);
+        assert!(text.contains(expected), "{text}");
+    }
+    let text = refused(true, &[one(json!({"Parallelism": 1_000_000}))], true);
+    assert!(text.contains("Parallelism"), "{text}");
 }
 
 #[test]

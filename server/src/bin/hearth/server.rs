@@ -21,6 +21,7 @@ use hearth::history::History;
 use hearth::http::edge::{self, Edge, Hosts, Proxies};
 use hearth::http::{App, Front, Parts};
 use hearth::ingress::Ingress;
+use hearth::lab::Lab;
 use hearth::limits::{CUT_OFF, Limits};
 use hearth::live::Sampler;
 use hearth::ports::PortTable;
@@ -184,6 +185,9 @@ async fn run(
     let app = App::from(Parts {
         engine: engine.clone(),
         catalog: catalog.clone(),
+        lab: Lab::start(store.clone(), engine.clone())
+            .await
+            .context("the experiments")?,
         store: store.clone(),
         retention: Retainer::start(store.clone(), history.clone()).await?,
         live: Sampler::start(engine.clone(), history.clone(), data_dir.clone()),

@@ -17,6 +17,7 @@ impl Engine {
         self.inner.registry.remove(name);
         self.release_ports(&PortOwner::function(name));
         function.active().retire();
+        self.inner.apart.retire(Some(function.id()));
         self.inner.history.forget(function.id());
         self.inner.resources.images.forget(name).await;
         let packages: HashSet<_> = versions

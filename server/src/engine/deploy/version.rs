@@ -34,15 +34,28 @@ impl Engine {
         mut stored: StoredFunction,
         deployment: &Deployment,
     ) -> StoredFunction {
-        let notes = deployment.notes();
+        let version = stored.active.version;
+        let notes = self.kept_notes(stored.id, version, deployment).await;
         if !notes.is_empty() {
-            let version = stored.active.version;
-            if let Err(error) = self.inner.store.set_notes(stored.id, version, &notes).await {
-                tracing::warn!(%error, "cannot store a version's notes");
-            }
             stored.active.notes = notes;
         }
         stored
+    }
+
+    /// The findings of a version's import, stored if there are any.
+    pub(super) async fn kept_notes(
+        &self,
+        function: i64,
+        version: u32,
+        deployment: &Deployment,
+    ) -> Vec<Note> {
+        let notes = deployment.notes();
+        if !notes.is_empty()
+            && let Err(error) = self.inner.store.set_notes(function, version, &notes).await
+        {
+            tracing::warn!(%error, "cannot store a version's notes");
+        }
+        notes
     }
 
     pub(in crate::engine) fn deployment(

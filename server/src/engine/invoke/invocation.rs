@@ -21,6 +21,8 @@ use crate::model::{
 pub struct Invocation {
     /// What the history will keep of it.
     pub(super) record: InvocationRecord,
+    /// The version that is to run, apart from its function's own requests; none for the active one.
+    pub(super) version: Option<u32>,
     /// When it was asked for.
     pub(super) received: Instant,
     /// The event as JSON text.
@@ -53,6 +55,7 @@ impl Invocation {
                 chain: None,
                 logs: Vec::new(),
             },
+            version: None,
             received: Instant::now(),
             event,
             body: None,
@@ -77,6 +80,13 @@ impl Invocation {
     #[must_use]
     pub fn with_body(mut self, body: Body) -> Self {
         self.body = Some(body);
+        self
+    }
+
+    /// Asks for this version, whether it is active or not.
+    #[must_use]
+    pub fn of_version(mut self, version: u32) -> Self {
+        self.version = Some(version);
         self
     }
 

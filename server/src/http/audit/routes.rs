@@ -23,6 +23,11 @@ pub(super) const ROUTES: &[(Method, &str, Known)] = &[
     ),
     (
         Method::POST,
+        "/api/v1/functions/{name}/versions",
+        Known::Change("function.add_version"),
+    ),
+    (
+        Method::POST,
         "/api/v1/functions/{name}/versions/{n}/activate",
         Known::Change("function.activate"),
     ),
@@ -34,6 +39,11 @@ pub(super) const ROUTES: &[(Method, &str, Known)] = &[
     (
         Method::POST,
         "/api/v1/functions/{name}/invoke",
+        Known::NoChange,
+    ),
+    (
+        Method::POST,
+        "/api/v1/functions/{name}/versions/{n}/invoke",
         Known::NoChange,
     ),
     (
@@ -93,6 +103,34 @@ pub(super) const ROUTES: &[(Method, &str, Known)] = &[
         Known::Change("chain.delete"),
     ),
     (
+        Method::POST,
+        "/api/v1/experiments",
+        Known::Change("experiment.create"),
+    ),
+    (
+        Method::POST,
+        "/api/v1/experiments/{id}/cancel",
+        Known::Change("experiment.cancel"),
+    ),
+    (
+        Method::DELETE,
+        "/api/v1/experiments/{id}",
+        Known::Change("experiment.delete"),
+    ),
+    // What agents report of experiments that somebody else has created.
+    (Method::POST, "/api/v1/experiments/next", Known::NoChange),
+    (
+        Method::PUT,
+        "/api/v1/experiments/{id}/progress",
+        Known::NoChange,
+    ),
+    (
+        Method::PUT,
+        "/api/v1/experiments/{id}/files/{path}",
+        Known::NoChange,
+    ),
+    (Method::PUT, "/api/v1/experiments/{id}/end", Known::NoChange),
+    (
         Method::PUT,
         "/api/v1/secrets/{name}",
         Known::Change("secret.replace"),
@@ -148,6 +186,17 @@ pub(super) const ROUTES: &[(Method, &str, Known)] = &[
         Method::POST,
         "/functions/{name}/settings",
         Known::Change("function.settings"),
+    ),
+    (Method::POST, "/lab", Known::Change("experiment.create")),
+    (
+        Method::POST,
+        "/lab/{id}/cancel",
+        Known::Change("experiment.cancel"),
+    ),
+    (
+        Method::POST,
+        "/lab/{id}/delete",
+        Known::Change("experiment.delete"),
     ),
     (
         Method::POST,

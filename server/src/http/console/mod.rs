@@ -24,6 +24,7 @@ mod create;
 mod device;
 mod diff;
 mod events;
+mod experiment_view;
 mod form;
 mod function;
 mod functions;
@@ -33,6 +34,7 @@ mod ingress_view;
 mod invocation;
 mod invocations;
 mod invoke;
+mod lab;
 mod latency;
 mod live;
 mod login;
@@ -151,6 +153,11 @@ pub fn router(app: App) -> Router<App> {
             post(chains::activate),
         )
         .route("/chains/{name}/delete", post(chains::delete))
+        .route("/lab", get(lab::page).post(lab::create))
+        .route("/lab/{id}", get(lab::one))
+        .route("/lab/{id}/files/{path}", get(lab::file))
+        .route("/lab/{id}/cancel", post(lab::cancel))
+        .route("/lab/{id}/delete", post(lab::delete))
         .route("/secrets", get(secrets::page).post(secrets::create))
         .route("/secrets/{name}/replace", post(secrets::replace))
         .route("/secrets/{name}/delete", post(secrets::delete))

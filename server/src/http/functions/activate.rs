@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
 use super::addressed;
-use super::{id_of, to_the_end};
+use super::{id_of, to_the_end, version_number};
 use crate::http::App;
 use crate::http::auth::{Allowed, Write};
 use crate::http::etag;
@@ -34,12 +34,7 @@ pub async fn activate(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     id_of(&app, &name)?;
-    let Ok(version) = version.parse() else {
-        let shown: String = version.chars().take(20).collect();
-        return Err(Problem::not_found(format!(
-            "version {shown:?} of function {name:?}"
-        )));
-    };
+    let version = version_number(&name, &version)?;
     asked.audit.detail(format!("version {version}"));
     let (engine, meant) = (app.engine.clone(), etag::meant(&headers));
     let view = to_the_end(async move { engine.activate(&name, version, meant).await }).await?;

@@ -1,7 +1,9 @@
 //! `POST /api/v1/functions/{name}/invoke`: the hot path. One pass over the headers, no copy of a body that arrives in
 //! one piece, no database access.
 
+use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -48,6 +50,19 @@ const EMPTY_EVENT: &[u8] = b"{}";
 )]
 pub async fn invoke(State(app): State<App>, request: Request) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
+    let name = name_in(parts.uri.path()).unwrap_or_default();
+    run(&app, &parts, body, name, None).await
+}
+
+/// Checks the caller and the event, runs the function, and answers with the result. `version` runs apart from the function's own
+/// requests.
+pub(super) async fn run(
+    app: &App,
+    parts: &Parts,
+    body: Body,
+    name: &str,
+    version: Option<u32>,
+) -> Result<Response, Problem> {
     let mut bearer = None;
     let mut traceparent = None;
     let mut coding = Ok(());
@@ -61,10 +76,9 @@ pub async fn invoke(State(app): State<App>, request: Request) -> Result<Response
         }
     }
     let caller = match bearer {
-        Some(value) => auth::require_bearer(&app, value, Right::Invoke)?,
-        None => auth::require(&app, &parts.method, &parts.headers, Right::Invoke).await?,
+        Some(value) => auth::require_bearer(app, value, Right::Invoke)?,
+        None => auth::require(app, &parts.method, &parts.headers, Right::Invoke).await?,
     };
-    let name = name_in(parts.uri.path()).unwrap_or_default();
     auth::reach(&caller, name)?;
     if app.engine.is_public(name).is_none() {
         return Err(no_function(name));
@@ -76,7 +90,11 @@ pub async fn invoke(State(app): State<App>, request: Request) -> Result<Response
     } else {
         body::check_json(&event)?;
     }
-    let invocation = Invocation::new(name, Trigger::Invoke, event).with_traceparent(traceparent);
+    let mut invocation =
+        Invocation::new(name, Trigger::Invoke, event).with_traceparent(traceparent);
+    if let Some(version) = version {
+        invocation = invocation.of_version(version);
+    }
     let (receipt, outcome) = app.engine.invoke(invocation).await;
     let mut response = match outcome {
         Ok(InvokeReply::Json(result)) => {

@@ -1,6 +1,7 @@
 //! `/api/v1/functions`: one file per verb and resource.
 
 pub mod activate;
+pub mod add_version;
 pub mod create;
 pub mod delete;
 pub mod events;
@@ -8,6 +9,7 @@ pub mod get;
 pub mod ingress;
 pub mod invocations;
 pub mod invoke;
+pub mod invoke_version;
 pub mod latency;
 pub mod list;
 pub mod logs;
@@ -36,6 +38,14 @@ fn id_of(app: &App, name: &str) -> Result<i64, Problem> {
 pub fn no_function(name: &str) -> Problem {
     let shown: String = name.chars().take(64).collect();
     Problem::not_found(format!("function {shown:?}"))
+}
+
+/// The number of a version in an address; 404 if it is none.
+fn version_number(name: &str, version: &str) -> Result<u32, Problem> {
+    version.parse().map_err(|_| {
+        let shown: String = version.chars().take(20).collect();
+        Problem::not_found(format!("version {shown:?} of function {name:?}"))
+    })
 }
 
 /// Whether a stream about this function should continue: the function still exists, the server is not draining, and the

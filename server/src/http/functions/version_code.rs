@@ -42,12 +42,7 @@ pub async fn version_code(
 /// The archive as a download named after function and version.
 pub async fn archive(app: &App, name: &str, version: &str) -> Result<Response, Problem> {
     super::id_of(app, name)?;
-    let Ok(number) = version.parse() else {
-        let shown: String = version.chars().take(20).collect();
-        return Err(Problem::not_found(format_args!(
-            "version {shown:?} of function {name:?}"
-        )));
-    };
+    let number = super::version_number(name, version)?;
     let code = app.engine.code(name, Some(number)).await?;
     // Beside the code, where there is room for it, and without a name, so that nothing of it can be left behind.
     let packed = tokio::task::spawn_blocking(move || {

@@ -9,7 +9,7 @@ fn finished() -> Value {
 }
 
 /// Every row of the contract's REST table.
-const ROUTES: [(&str, &str); 54] = [
+const ROUTES: [(&str, &str); 66] = [
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/api/v1/node"),
@@ -19,10 +19,12 @@ const ROUTES: [(&str, &str); 54] = [
     ("patch", "/api/v1/functions/{name}"),
     ("put", "/api/v1/functions/{name}/code"),
     ("get", "/api/v1/functions/{name}/versions"),
+    ("post", "/api/v1/functions/{name}/versions"),
     ("get", "/api/v1/functions/{name}/versions/{n}/code"),
     ("post", "/api/v1/functions/{name}/versions/{n}/activate"),
     ("delete", "/api/v1/functions/{name}"),
     ("post", "/api/v1/functions/{name}/invoke"),
+    ("post", "/api/v1/functions/{name}/versions/{n}/invoke"),
     ("get", "/fn/{name}"),
     ("post", "/fn/{name}"),
     ("delete", "/fn/{name}/{path}"),
@@ -48,6 +50,16 @@ const ROUTES: [(&str, &str); 54] = [
     ("post", "/chain/{name}/{route}/{path}"),
     ("get", "/api/v1/chain-workloads"),
     ("post", "/api/v1/chain-workloads/{key}/deploy"),
+    ("get", "/api/v1/experiments"),
+    ("post", "/api/v1/experiments"),
+    ("get", "/api/v1/experiments/{id}"),
+    ("delete", "/api/v1/experiments/{id}"),
+    ("post", "/api/v1/experiments/{id}/cancel"),
+    ("get", "/api/v1/experiments/{id}/files/{path}"),
+    ("put", "/api/v1/experiments/{id}/files/{path}"),
+    ("post", "/api/v1/experiments/next"),
+    ("put", "/api/v1/experiments/{id}/progress"),
+    ("put", "/api/v1/experiments/{id}/end"),
     ("get", "/api/v1/secrets"),
     ("put", "/api/v1/secrets/{name}"),
     ("delete", "/api/v1/secrets/{name}"),

@@ -66,6 +66,8 @@ catalogue! {
     SecretInUse = "secret_in_use", CONFLICT, "The secret is in use";
     /// The active version of a chain has it as a member.
     FunctionInUse = "function_in_use", CONFLICT, "The function is in use";
+    /// The experiment is over, runs, or does not run.
+    ExperimentState = "experiment_state", CONFLICT, "Not in this state of the experiment";
     /// No admin would remain.
     LastAdmin = "last_admin", CONFLICT, "The last admin must stay";
     /// `If-Match` does not match the current state; nothing was changed.
@@ -76,6 +78,8 @@ catalogue! {
     UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "Unsupported media type";
     /// A field breaks its rule; nothing was changed.
     InvalidField = "invalid_field", UNPROCESSABLE_ENTITY, "A field is not valid";
+    /// The configuration or report of an experiment is not valid; nothing was changed.
+    InvalidExperiment = "invalid_experiment", UNPROCESSABLE_ENTITY, "The experiment is not valid";
     /// The upload cannot be unpacked; nothing was changed.
     InvalidPackage = "invalid_package", UNPROCESSABLE_ENTITY, "The code cannot be unpacked";
     /// The code does not import; nothing was changed.

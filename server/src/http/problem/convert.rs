@@ -1,6 +1,7 @@
 //! The whole mapping of errors to problems, in one place.
 
 mod chains;
+mod lab;
 
 use axum::http::{HeaderValue, header};
 use serde_json::Value;
@@ -128,7 +129,9 @@ impl From<InvokeError> for Problem {
     fn from(error: InvokeError) -> Self {
         let detail = error.to_string();
         match error {
-            InvokeError::NotFound(_) => Self::new(ProblemCode::NotFound, detail),
+            InvokeError::NotFound(_) | InvokeError::NoVersion(_) => {
+                Self::new(ProblemCode::NotFound, detail)
+            }
             InvokeError::Function(error) => {
                 shaped(Self::new(ProblemCode::FunctionError, detail), error)
             }

@@ -181,6 +181,12 @@ impl Browser {
         .await;
     }
 
+    /// The path of the page that is open.
+    pub async fn path(&self) -> String {
+        let address = self.client.current_url().await.expect("an address");
+        address.path().to_owned()
+    }
+
     /// Waits until a script's result is true. The script is the body of a function.
     pub async fn wait_until(&self, what: &str, script: &str) {
         eventually(what, TIMEOUT, || async {

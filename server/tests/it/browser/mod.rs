@@ -14,6 +14,7 @@ mod deploying;
 mod editing;
 mod history;
 mod ingress;
+mod lab;
 mod latency;
 mod live;
 mod network;

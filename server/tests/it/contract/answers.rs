@@ -8,6 +8,7 @@ use reqwest::multipart::Form;
 use serde_json::{Value, json};
 
 use super::document::Contract;
+use super::experiments;
 use crate::support::{Client, Lines, Server, deploy_form};
 
 const CODE: &str = "\
@@ -39,6 +40,7 @@ async fn every_route_answers_as_described() {
     invocations(&contract, &client).await;
     triggers(&contract, &client).await;
     chains(&contract, &client).await;
+    experiments::ask(&contract, &client).await;
     history(&contract, &client).await;
     accounts(&contract, &client).await;
     secrets(&contract, &client).await;
@@ -153,6 +155,12 @@ async fn functions(contract: &Contract, client: &Client) {
             .ask(client, Method::GET, template, &versions)
             .await
             .expect(status);
+        let added = contract.tell(client, Method::POST, template, &versions, body.clone());
+        added.await.expect(if status == 200 { 201 } else { status });
+        let template = "/api/v1/functions/{name}/versions/{n}/invoke";
+        let invoke = format!("{versions}/1/invoke");
+        let answer = contract.ask(client, Method::POST, template, &invoke);
+        answer.await.expect(status);
         let template = "/api/v1/functions/{name}/versions/{n}/activate";
         let activate = format!("{versions}/1/activate");
         contract

@@ -4,4 +4,5 @@
 mod answers;
 mod client;
 mod document;
+mod experiments;
 mod requests;

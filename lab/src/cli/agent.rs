@@ -1,0 +1,58 @@
+//! `hearth lab agent`.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+
+use super::run::{Server, block_on};
+use crate::job::agent::Agent;
+use crate::load::process::Generator;
+
+/// Runs the experiments that were created in the console or by the API, one after the other, and reports to the server.
+#[derive(Args)]
+pub(super) struct Run {
+    #[command(flatten)]
+    server: Server,
+    /// Run the next experiment only
+    #[arg(long)]
+    once: bool,
+    /// Directory for files until they are sent [default: a temporary one]
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+impl Run {
+    pub(super) fn run(self, generator: Generator) -> anyhow::Result<()> {
+        let client = self.server.client()?;
+        let made = match self.out {
+            Some(_) => None,
+            None => Some(temporary().context("a temporary directory")?),
+        };
+        let agent = Agent {
+            client,
+            generator,
+            out: self.out.or_else(|| made.clone()).unwrap_or_default(),
+        };
+        let done = block_on(async |cancelled| {
+            let tell = |line: &str| eprintln!("{line}");
+            Ok(agent.serve(self.once, cancelled, &tell).await?)
+        });
+        // Each experiment has removed its own.
+        if let Some(made) = made {
+            let _ = fs::remove_dir(made);
+        }
+        done
+    }
+}
+
+/// A directory that nobody else has made, or can write to.
+fn temporary() -> io::Result<PathBuf> {
+    let name = format!("hearth-lab-{}-{:x}", std::process::id(), fastrand::u64(..));
+    let path = std::env::temp_dir().join(name);
+    DirBuilder::new().mode(0o700).create(&path)?;
+    Ok(path)
+}

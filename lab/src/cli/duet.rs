@@ -1,0 +1,210 @@
+//! `hearth lab duet`.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+
+use super::run::{Server, block_on};
+use super::{COULD_NOT_RUN, FELL_SHORT};
+use crate::duet::events::{self, Event};
+use crate::duet::report::{Earlier, Stage};
+use crate::duet::run::Progress;
+use crate::duet::{self, Report, Settings, Subject, render};
+use crate::platform::client::Client;
+use crate::statistics::Bootstrap;
+
+/// Between two lines of progress.
+const TELL_EVERY: Duration = Duration::from_secs(5);
+
+/// Largest report of an earlier experiment.
+const EARLIER_MAX: u64 = 1 << 30;
+
+/// What duets and gates have in common.
+#[derive(Args)]
+pub(super) struct Method {
+    #[command(flatten)]
+    pub(super) server: Server,
+    /// File with an event (JSON) for both versions, a benchmark of its own; may be repeated [default: the event {}]
+    #[arg(long)]
+    event: Vec<PathBuf>,
+    /// Replay so many of the newest different events that the history has kept of the first version's function
+    #[arg(long)]
+    recorded: Option<usize>,
+    /// Calls of each benchmark
+    #[arg(long, default_value_t = 15)]
+    calls: usize,
+    /// Repeats of each call
+    #[arg(long, default_value_t = 3)]
+    repeats: usize,
+    /// Invocations of each repeat and version, whose mean counts
+    #[arg(long, default_value_t = 10)]
+    invocations: usize,
+    /// What is measured: the handler alone, or from admission to the end of the answer
+    #[arg(long, value_enum, default_value_t = Stage::Run)]
+    stage: Stage,
+    /// Confidence of the intervals
+    #[arg(long, default_value_t = 0.99)]
+    confidence: f64,
+    /// Resamples of the bootstrap
+    #[arg(long, default_value_t = 10_000)]
+    resamples: usize,
+    /// Seed of the order and of the bootstrap
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Say after how many trials the interval was no wider than this share
+    #[arg(long, default_value_t = 0.02)]
+    width: f64,
+    /// Directory that the run's directory is created in
+    #[arg(long, default_value = "duets")]
+    out: PathBuf,
+}
+
+/// Compares two functions, or two versions of one (hello@2), in randomised interleaved trials. Exit status 1 if an A/A experiment, or the
+/// control, finds a change.
+#[derive(Args)]
+pub(super) struct Duet {
+    /// The first version: a function, or one of its versions
+    first: Subject,
+    /// The second version; without it the first one is compared with itself (A/A)
+    second: Option<Subject>,
+    /// Run the first version once more in each repeat, and give no verdict if it differs from itself
+    #[arg(long)]
+    control: bool,
+    /// result.json of an earlier duet, for agreement and coverage
+    #[arg(long)]
+    against: Option<PathBuf>,
+    #[command(flatten)]
+    method: Method,
+}
+
+impl Duet {
+    pub(super) fn run(self) -> anyhow::Result<u8> {
+        let client = self.method.server.client()?;
+        let earlier = self.against.as_deref().map(earlier).transpose()?;
+        let second = self.second.unwrap_or_else(|| self.first.clone());
+        let (mut report, directory) =
+            self.method
+                .compare(&client, self.first, second, self.control, |report| {
+                    if let Some(earlier) = &earlier {
+                        report.set_against(earlier);
+                    }
+                })?;
+        print!("{}", render::text(&report));
+        println!("{}", directory.display());
+        report.benchmarks.retain(|one| one.verdict.is_some());
+        Ok(if report.benchmarks.is_empty() {
+            COULD_NOT_RUN
+        } else if report.control_changes() > 0 || report.is_aa() && report.changes().count() > 0 {
+            FELL_SHORT
+        } else {
+            0
+        })
+    }
+}
+
+impl Method {
+    /// Compares and writes the files. Returns where they are, too.
+    pub(super) fn compare(
+        &self,
+        client: &Client,
+        first: Subject,
+        second: Subject,
+        with_control: bool,
+        complete: impl FnOnce(&mut Report),
+    ) -> anyhow::Result<(Report, PathBuf)> {
+        let mut report = block_on(async |cancelled| {
+            let mut settings = Settings {
+                events: self.events(client, &first.function).await?,
+                first,
+                second,
+                calls: self.calls,
+                repeats: self.repeats,
+                invocations: self.invocations,
+                stage: self.stage,
+                with_control,
+                seed: self.seed,
+                bootstrap: Bootstrap {
+                    resamples: self.resamples,
+                    confidence: self.confidence,
+                    seed: self.seed,
+                },
+                width: self.width,
+            };
+            distinguish(&mut settings.events);
+            let last = std::cell::Cell::new(Instant::now());
+            let tell = |progress| tell(&last, progress);
+            Ok(duet::run(client, &settings, cancelled, tell).await?)
+        })?;
+        complete(&mut report);
+        let directory = report.create(&self.out)?;
+        Ok((report, directory))
+    }
+
+    async fn events(&self, client: &Client, function: &str) -> anyhow::Result<Vec<Event>> {
+        let mut all = Vec::new();
+        for path in &self.event {
+            all.push(Event::read(path)?);
+        }
+        if let Some(count) = self.recorded {
+            all.extend(events::recorded(client, function, count).await?);
+        }
+        if all.is_empty() {
+            all.push(Event::empty());
+        }
+        Ok(all)
+    }
+}
+
+/// Gives events of the same name numbers: results are found by their names.
+fn distinguish(events: &mut [Event]) {
+    for index in 1..events.len() {
+        let (before, rest) = events.split_at_mut(index);
+        let name = rest[0].name.clone();
+        let mut number = 1;
+        while before.iter().any(|event| event.name == rest[0].name) {
+            number += 1;
+            rest[0].name = format!("{name}-{number}");
+        }
+    }
+}
+
+fn earlier(path: &Path) -> anyhow::Result<Earlier> {
+    let shown = path.display().to_string();
+    let mut text = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(EARLIER_MAX).read_to_end(&mut text))
+        .with_context(|| shown.clone())?;
+    serde_json::from_slice(&text).with_context(|| format!("{shown}: not a duet's result.json"))
+}
+
+fn tell(last: &std::cell::Cell<Instant>, progress: Progress) {
+    if last.get().elapsed() < TELL_EVERY {
+        return;
+    }
+    last.set(Instant::now());
+    let left = progress.left.unwrap_or_default().as_secs();
+    let (done, total) = (progress.done, progress.total);
+    eprintln!("{done} of {total} calls, about {left} s left");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_of_the_same_name_get_numbers() {
+        let mut events = ["a", "b", "a", "a", "a-2"].map(|name| Event {
+            name: name.to_owned(),
+            text: "{}".to_owned(),
+        });
+        distinguish(&mut events);
+        assert_eq!(
+            events.map(|event| event.name),
+            ["a", "b", "a-2", "a-3", "a-2-2"]
+        );
+    }
+}

@@ -1,0 +1,174 @@
+//! The events of a duet: from files, or from what the history has kept.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use hyper::Method;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::platform::client::{Client, ClientError};
+
+/// Longest event, which is the server's limit.
+const EVENT_MAX: u64 = 6 << 20;
+
+/// Most events of a duet: each takes as many calls as the others.
+pub const EVENTS_MAX: usize = 200;
+
+/// What the history is asked for at most to find recorded events.
+const LOOKED_AT_MAX: usize = 200;
+
+/// A benchmark: both versions get this event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Its name.
+    pub name: String,
+    /// JSON text.
+    pub text: String,
+}
+
+/// Why there is no event.
+#[derive(Debug, thiserror::Error)]
+pub enum EventError {
+    /// The file cannot be read.
+    #[error("{0}: {1}")]
+    File(String, std::io::Error),
+    /// The event is no JSON, or too long.
+    #[error("{0}: {1}")]
+    Event(String, String),
+    /// The server refuses, or does not answer.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The history has no whole event.
+    #[error(
+        "of {0} no recorded event is whole: the history keeps the first few a second, and the beginning of each"
+    )]
+    None(String),
+}
+
+impl Event {
+    /// What a function gets when nothing is sent.
+    pub fn empty() -> Self {
+        Self {
+            name: "empty".to_owned(),
+            text: "{}".to_owned(),
+        }
+    }
+
+    /// From a file, which names it.
+    ///
+    /// # Errors
+    /// A file that cannot be read, is longer than an event may be, or is no JSON.
+    pub fn read(path: &Path) -> Result<Self, EventError> {
+        let shown = path.display().to_string();
+        let mut text = String::new();
+        let read =
+            File::open(path).and_then(|file| file.take(EVENT_MAX + 1).read_to_string(&mut text));
+        read.map_err(|error| EventError::File(shown.clone(), error))?;
+        if text.len() as u64 > EVENT_MAX {
+            return Err(EventError::Event(
+                shown,
+                format!("longer than {EVENT_MAX} bytes"),
+            ));
+        }
+        if !is_json(&text) {
+            return Err(EventError::Event(shown, "no JSON".to_owned()));
+        }
+        let name = path.file_stem().unwrap_or(path.as_os_str());
+        Ok(Self {
+            name: name.to_string_lossy().into_owned(),
+            text,
+        })
+    }
+}
+
+/// The newest different events of successful invocations of a function, as many as `count`, newest first.
+///
+/// # Errors
+/// A server that refuses, or does not answer; no event that was kept whole.
+pub async fn recorded(
+    client: &Client,
+    function: &str,
+    count: usize,
+) -> Result<Vec<Event>, EventError> {
+    let path =
+        format!("/api/v1/functions/{function}/invocations?status=succeeded&limit={LOOKED_AT_MAX}");
+    let list = client.send(Method::GET, &path, None).await?.json();
+    let mut found: Vec<Event> = Vec::new();
+    for invocation in list["items"].as_array().into_iter().flatten() {
+        if found.len() >= count {
+            break;
+        }
+        // Others have events that only their trigger makes.
+        if invocation["trigger"] != "invoke" {
+            continue;
+        }
+        let Some(id) = invocation["id"].as_str() else {
+            continue;
+        };
+        let path = format!("/api/v1/invocations/{id}");
+        let whole = client.send(Method::GET, &path, None).await?.json();
+        let Some(text) = kept(&whole) else {
+            continue;
+        };
+        if found.iter().all(|event| event.text != text) {
+            found.push(Event {
+                name: id.to_owned(),
+                text,
+            });
+        }
+    }
+    if found.is_empty() {
+        return Err(EventError::None(function.to_owned()));
+    }
+    Ok(found)
+}
+
+/// The event of an invocation, if all of it was kept.
+fn kept(invocation: &Value) -> Option<String> {
+    let event = &invocation["event"];
+    let text = event["text"].as_str()?;
+    let is_whole = event["truncated"] == Value::Bool(false) && is_json(text);
+    is_whole.then(|| text.to_owned())
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<&RawValue>(text).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_events_that_were_kept_whole_are_replayed() {
+        let kept = |event: Value| kept(&json!({ "event": event }));
+        let whole = json!({"text": "{\"a\":1}", "truncated": false, "binary": false});
+        assert_eq!(kept(whole).as_deref(), Some("{\"a\":1}"));
+        assert_eq!(kept(json!({"text": "{\"a\":", "truncated": true})), None);
+        assert_eq!(
+            kept(json!({"text": null, "truncated": false, "binary": true})),
+            None
+        );
+        assert_eq!(kept(Value::Null), None);
+    }
+
+    #[test]
+    fn an_event_is_a_file_with_json() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("order.json");
+        std::fs::write(&path, "[1, 2]").expect("written");
+        let event = Event::read(&path).expect("an event");
+        assert_eq!(
+            (event.name.as_str(), event.text.as_str()),
+            ("order", "[1, 2]")
+        );
+        std::fs::write(&path, "{").expect("written");
+        assert!(matches!(Event::read(&path), Err(EventError::Event(..))));
+        let missing = directory.path().join("missing.json");
+        assert!(matches!(Event::read(&missing), Err(EventError::File(..))));
+    }
+}

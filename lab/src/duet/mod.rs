@@ -1,0 +1,22 @@
+//! Duets: which of two versions of a function is faster, by the method of ElastiBench (Schirmer, Pfandzelter, Bermbach).
+//!
+//! Each event is a benchmark. A call is some repeats of it, and each repeat has both versions run it next to each other, in random order:
+//! randomised multiple interleaved trials. What disturbs one disturbs the other, and only their ratio counts.
+//!
+//! - [`subject`]: what is compared.
+//! - [`events`]: with which events.
+//! - [`order`]: in which order. [`trials`]: carries it out.
+//! - [`report`]: what came of it. [`render`]: the same as text, CSV and SVG.
+//! - [`run`]: all of it, against a Hearth server.
+
+pub mod events;
+pub mod order;
+pub mod render;
+pub mod report;
+pub mod run;
+pub mod subject;
+pub mod trials;
+
+pub use report::Report;
+pub use run::{DuetError, Settings, run};
+pub use subject::Subject;

@@ -1,0 +1,321 @@
+//! A report as text, CSV and SVG.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::report::{Benchmark, Report};
+use crate::plot::forest::{self, percent};
+use crate::plot::format::time;
+use crate::run::{RunError, result};
+use crate::statistics::duet::DOUBTFUL_BELOW;
+use crate::statistics::{Interval, Verdict};
+use crate::stellar::files::create_directory;
+use crate::table::render::columns;
+
+fn interval(interval: Interval) -> String {
+    format!("{} to {}", percent(interval.low), percent(interval.high))
+}
+
+/// What is said of a benchmark.
+fn verdict(one: &Benchmark) -> String {
+    let Some(comparison) = one.comparison else {
+        return "left out".to_owned();
+    };
+    let word = match one.verdict {
+        None | Some(Verdict::NoChange) => "no change",
+        Some(Verdict::Possible) => "possible change",
+        Some(Verdict::Faster) => "faster",
+        Some(Verdict::Slower) => "slower",
+    };
+    if comparison.doubtful && one.verdict.is_some_and(Verdict::is_change) {
+        format!("{word}, perhaps noise")
+    } else {
+        word.to_owned()
+    }
+}
+
+/// For a terminal.
+pub fn text(report: &Report) -> String {
+    let header = [
+        "event", "trials", "first", "second", "change", "interval", "BCa", "verdict",
+    ];
+    let mut lines = vec![header.map(str::to_owned)];
+    lines.extend(report.benchmarks.iter().map(|one| {
+        let missing = || "–".to_owned();
+        let change = one.comparison.map(|comparison| comparison.change);
+        [
+            one.name.clone(),
+            one.trials.repeats.len().to_string(),
+            one.first_ns.map_or_else(missing, time),
+            one.second_ns.map_or_else(missing, time),
+            change.map_or_else(missing, |change| percent(change.estimate)),
+            change.map_or_else(missing, |change| interval(change.percentile)),
+            change
+                .and_then(|change| change.bca)
+                .map_or_else(missing, interval),
+            // Where the first version differs from itself, what differs from it says nothing.
+            if report.control_changes() > 0 {
+                missing()
+            } else {
+                verdict(one)
+            },
+        ]
+    }));
+    let mut text = columns(&lines);
+    // Writing to a string does not fail.
+    let _ = writeln!(
+        text,
+        "{}: {} beside {}; {} of {} compared, {} changed; intervals at {} %",
+        if report.is_aa() { "A/A" } else { "duet" },
+        report.second,
+        report.first,
+        report.compared(),
+        report.benchmarks.len(),
+        report.changes().count(),
+        report.bootstrap.confidence * 100.0,
+    );
+    for one in &report.benchmarks {
+        let trials = &one.trials;
+        if trials.interrupted + trials.failed > 0 {
+            let _ = writeln!(
+                text,
+                "{}: {} interrupted, {} failed{}",
+                one.name,
+                trials.interrupted,
+                trials.failed,
+                trials
+                    .error
+                    .as_ref()
+                    .map_or_else(String::new, |error| format!(": {error}")),
+            );
+        }
+        if let Some(needed) = one.trials_needed {
+            let _ = writeln!(
+                text,
+                "{}: as narrow as asked after {needed} trials",
+                one.name
+            );
+        }
+    }
+    if report
+        .changes()
+        .any(|one| one.comparison.is_some_and(|found| found.doubtful))
+    {
+        let below = DOUBTFUL_BELOW * 100.0;
+        let _ = writeln!(
+            text,
+            "perhaps noise: below {below} %, experiments do not agree consistently"
+        );
+    }
+    if report.control_changes() > 0 {
+        let _ = writeln!(
+            text,
+            "no verdict: {} beside itself differs, too, so that this host is too noisy now",
+            report.first
+        );
+    }
+    if let Some(against) = &report.against {
+        let _ = writeln!(
+            text,
+            "of {} benchmarks of the earlier experiment {} agree, {} are possible changes, {} are covered one-sided, {} two-sided",
+            against.benchmarks,
+            against.agree,
+            against.possible_changes,
+            against.covered,
+            against.covered_both,
+        );
+    }
+    text
+}
+
+/// All trials as CSV.
+pub fn csv(report: &Report) -> String {
+    let mut text = "event,call,repeat,order,first_ns,second_ns,control_ns\n".to_owned();
+    for one in &report.benchmarks {
+        for repeat in &one.trials.repeats {
+            let order: Vec<String> = repeat
+                .order
+                .iter()
+                .map(|role| format!("{role:?}").to_lowercase())
+                .collect();
+            // Writing to a string does not fail.
+            let _ = writeln!(
+                text,
+                "{},{},{},{},{},{},{}",
+                quoted(&one.name),
+                repeat.call,
+                repeat.repeat,
+                order.join(" "),
+                repeat.first_ns,
+                repeat.second_ns,
+                repeat
+                    .control_ns
+                    .map_or_else(String::new, |ns| ns.to_string()),
+            );
+        }
+    }
+    text
+}
+
+/// A field of a CSV file (RFC 4180).
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+/// A line for each benchmark that is not left out.
+pub fn svg(report: &Report) -> String {
+    let rows = report.benchmarks.iter().filter_map(|one| {
+        let comparison = one.comparison?;
+        Some(forest::Row {
+            name: &one.name,
+            estimate: comparison.change.estimate,
+            interval: comparison.change.percentile,
+            verdict: one.verdict?,
+        })
+    });
+    let rows: Vec<forest::Row<'_>> = rows.collect();
+    forest::draw(&format!("{} beside {}", report.second, report.first), &rows)
+}
+
+impl Report {
+    /// Creates a directory below `out`, named by the time of the begin, and writes the files.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn create(&self, out: &Path) -> Result<PathBuf, RunError> {
+        let failed = |path: &Path, error| RunError::File(path.to_owned(), error);
+        fs::create_dir_all(out).map_err(|error| failed(out, error))?;
+        let name = self.began_at.as_second().to_string();
+        let directory = create_directory(out, &name).map_err(|error| failed(out, error))?;
+        for (name, text) in [("trials.csv", csv(self)), ("forest.svg", svg(self))] {
+            let path = directory.join(name);
+            fs::write(&path, text).map_err(|error| failed(&path, error))?;
+        }
+        let path = directory.join("result.json");
+        result::write(&path, self).map_err(|error| failed(&path, error))?;
+        Ok(directory)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use jiff::Timestamp;
+    use serde_json::Value;
+
+    use super::super::order::Role;
+    use super::super::report::{Earlier, Stage, benchmarks};
+    use super::super::trials::{Repeat, Trials};
+    use super::*;
+    use crate::run::environment::Environment;
+    use crate::statistics::Bootstrap;
+
+    pub(crate) fn trials(count: usize, second: f64, control: f64) -> Trials {
+        let repeat = |number: usize| {
+            let noise = (number * 7 % 11) as f64 / 10.0;
+            Repeat {
+                call: number / 3,
+                repeat: number % 3,
+                order: vec![Role::Second, Role::First, Role::Control],
+                first_ns: 100.0 + noise,
+                second_ns: second + noise,
+                control_ns: Some(control + if number.is_multiple_of(2) { 0.1 } else { -0.1 }),
+            }
+        };
+        Trials {
+            repeats: (0..count).map(repeat).collect(),
+            interrupted: usize::from(count < 10),
+            ..Trials::default()
+        }
+    }
+
+    pub(crate) fn report(all: Vec<(&str, Trials)>) -> Report {
+        let bootstrap = Bootstrap {
+            resamples: 500,
+            ..Bootstrap::default()
+        };
+        let all = all.into_iter();
+        let all = all
+            .map(|(name, trials)| (name.to_owned(), trials))
+            .collect();
+        Report {
+            lab_version: "1",
+            began_at: Timestamp::UNIX_EPOCH,
+            ended_at: Timestamp::UNIX_EPOCH,
+            first: "hello@1".to_owned(),
+            second: "hello@2".to_owned(),
+            stage: Stage::Run,
+            calls: 15,
+            repeats: 3,
+            invocations: 1,
+            seed: 1,
+            bootstrap,
+            benchmarks: benchmarks(all, &bootstrap, 0.02, 3),
+            against: None,
+            steal_share: None,
+            environment: Environment::read(),
+            node: Value::Null,
+        }
+    }
+
+    fn three(control: f64) -> Report {
+        report(vec![
+            ("a, b", trials(45, 130.0, control)),
+            ("same", trials(45, 100.0, control)),
+            ("rare", trials(9, 100.0, control)),
+        ])
+    }
+
+    #[test]
+    fn a_report_says_what_changed_and_what_was_left_out() {
+        let mut report = three(100.5);
+        assert_eq!((report.compared(), report.changes().count()), (2, 1));
+        let said = text(&report);
+        assert!(
+            said.contains("slower") && said.contains("no change"),
+            "{said}"
+        );
+        assert!(
+            said.contains("left out") && said.contains("rare: 1 interrupted"),
+            "{said}"
+        );
+        assert!(
+            said.contains("duet: hello@2 beside hello@1; 2 of 3 compared, 1 changed"),
+            "{said}"
+        );
+        assert!(said.contains("as narrow as asked after"), "{said}");
+        let csv = csv(&report);
+        assert_eq!(csv.lines().count(), 1 + 99);
+        assert!(
+            csv.contains("\"a, b\",0,0,second first control,100,130,100.6"),
+            "{csv}"
+        );
+        assert!(svg(&report).contains("range slower"));
+
+        let earlier = serde_json::to_string(&report).expect("JSON");
+        let earlier: Earlier = serde_json::from_str(&earlier).expect("it is read again");
+        report.set_against(&earlier);
+        let against = report.against.expect("set");
+        assert_eq!(
+            (against.benchmarks, against.agree, against.covered_both),
+            (2, 2, 2)
+        );
+        assert!(text(&report).contains("of 2 benchmarks of the earlier experiment 2 agree"));
+    }
+
+    #[test]
+    fn where_a_version_differs_from_itself_there_is_no_verdict() {
+        let report = three(120.0);
+        assert_eq!(report.control_changes(), 3 - 1);
+        let said = text(&report);
+        assert!(
+            said.contains("no verdict: hello@1 beside itself differs"),
+            "{said}"
+        );
+        assert!(!said.contains("slower"), "{said}");
+    }
+}

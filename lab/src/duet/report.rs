@@ -1,0 +1,231 @@
+//! What a duet comes to.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::trials::Trials;
+use crate::run::environment::Environment;
+use crate::statistics::duet::{Agreement, compare, trials_until};
+use crate::statistics::family::{sign_test, verdicts};
+use crate::statistics::quantile::median;
+use crate::statistics::{Bootstrap, Comparison, Verdict};
+
+/// A duet that is over.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// Version of the lab.
+    pub lab_version: &'static str,
+    /// When it began.
+    pub began_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// The first version.
+    pub first: String,
+    /// The second version; the same as the first in an A/A experiment.
+    pub second: String,
+    /// What was measured of an invocation.
+    pub stage: Stage,
+    /// Calls of each benchmark.
+    pub calls: usize,
+    /// Repeats of each call.
+    pub repeats: usize,
+    /// Invocations of each execution, whose mean counts.
+    pub invocations: usize,
+    /// Seed of the order.
+    pub seed: u64,
+    /// How intervals were made.
+    pub bootstrap: Bootstrap,
+    /// One for each event.
+    pub benchmarks: Vec<Benchmark>,
+    /// Beside an earlier experiment.
+    pub against: Option<Against>,
+    /// Share of all processor time that the hypervisor took meanwhile.
+    pub steal_share: Option<f64>,
+    /// The machine that asked.
+    pub environment: Environment,
+    /// What the server says of itself.
+    pub node: Value,
+}
+
+/// What is measured of an invocation, as the server's `Server-Timing` has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// The handler alone.
+    Run,
+    /// From admission to the end of the answer.
+    Total,
+}
+
+impl Stage {
+    /// Its name in the header.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Total => "total",
+        }
+    }
+}
+
+/// An event with which both versions ran.
+#[derive(Debug, Clone, Serialize)]
+pub struct Benchmark {
+    /// The event's name.
+    pub name: String,
+    /// The first version's median, in ns. None without a trial.
+    pub first_ns: Option<f64>,
+    /// The second version's median, in ns. None without a trial.
+    pub second_ns: Option<f64>,
+    /// Both compared. None with too few trials: the benchmark is left out.
+    pub comparison: Option<Comparison>,
+    /// What is said of it among the others. None where it is left out.
+    pub verdict: Option<Verdict>,
+    /// The first version and itself, where there is a control.
+    pub control: Option<Comparison>,
+    /// The same for that.
+    pub control_verdict: Option<Verdict>,
+    /// The fewest trials after which the interval was as narrow as asked for. None if it never was.
+    pub trials_needed: Option<usize>,
+    /// All trials.
+    pub trials: Trials,
+}
+
+/// How an experiment relates to an earlier one, by the benchmarks that both have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Against {
+    /// Benchmarks that both have.
+    pub benchmarks: usize,
+    /// Both found a change in the same direction, or both none.
+    pub agree: usize,
+    /// Only one found a change.
+    pub possible_changes: usize,
+    /// This one's median lies in the earlier one's interval.
+    pub covered: usize,
+    /// Each one's median lies in the other's interval.
+    pub covered_both: usize,
+}
+
+/// What [`Against`] needs of an earlier report.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Earlier {
+    benchmarks: Vec<EarlierBenchmark>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct EarlierBenchmark {
+    name: String,
+    comparison: Option<Comparison>,
+}
+
+/// Compares all benchmarks, and tells of each after how many trials its interval was no wider than `width`.
+pub fn benchmarks(
+    all: Vec<(String, Trials)>,
+    bootstrap: &Bootstrap,
+    width: f64,
+    step: usize,
+) -> Vec<Benchmark> {
+    let mut benchmarks: Vec<Benchmark> = all
+        .into_iter()
+        .map(|(name, trials)| {
+            let pairs = trials.pairs();
+            let of = |pick: fn(&crate::statistics::Trial) -> f64| {
+                median(&mut pairs.iter().map(pick).collect::<Vec<f64>>())
+            };
+            Benchmark {
+                name,
+                first_ns: of(|trial| trial.first),
+                second_ns: of(|trial| trial.second),
+                comparison: compare(&pairs, bootstrap),
+                verdict: None,
+                control: compare(&trials.controls(), bootstrap),
+                control_verdict: None,
+                // Looked at in twenty places at most, because each makes an interval.
+                trials_needed: trials_until(&pairs, width, step.max(pairs.len() / 20), bootstrap),
+                trials,
+            }
+        })
+        .collect();
+    let confidence = bootstrap.confidence;
+    let found = judged(&benchmarks, confidence, |one| {
+        Some((one.comparison?, sign_test(&one.trials.pairs())))
+    });
+    let controls = judged(&benchmarks, confidence, |one| {
+        Some((one.control?, sign_test(&one.trials.controls())))
+    });
+    for ((one, verdict), control) in benchmarks.iter_mut().zip(found).zip(controls) {
+        one.verdict = verdict;
+        one.control_verdict = control;
+    }
+    benchmarks
+}
+
+/// The verdicts on those that are not left out, each in its place.
+fn judged(
+    benchmarks: &[Benchmark],
+    confidence: f64,
+    of: impl Fn(&Benchmark) -> Option<(Comparison, f64)>,
+) -> Vec<Option<Verdict>> {
+    let found: Vec<Option<(Comparison, f64)>> = benchmarks.iter().map(of).collect();
+    let counted: Vec<(Comparison, f64)> = found.iter().flatten().copied().collect();
+    let mut verdicts = verdicts(&counted, confidence).into_iter();
+    found
+        .iter()
+        .map(|one| one.as_ref().and_then(|_| verdicts.next()))
+        .collect()
+}
+
+impl Report {
+    /// Whether both are the same: what is found then is noise.
+    pub fn is_aa(&self) -> bool {
+        self.first == self.second
+    }
+
+    /// Benchmarks with enough trials.
+    pub fn compared(&self) -> usize {
+        let verdicts = self.benchmarks.iter().filter_map(|one| one.verdict);
+        verdicts.count()
+    }
+
+    /// Changes that were found.
+    pub fn changes(&self) -> impl Iterator<Item = &Benchmark> {
+        let is_change = |one: &&Benchmark| one.verdict.is_some_and(Verdict::is_change);
+        self.benchmarks.iter().filter(is_change)
+    }
+
+    /// Changes between the first version and itself: with one, nothing that was found can be trusted.
+    pub fn control_changes(&self) -> usize {
+        let controls = self.benchmarks.iter().filter_map(|one| one.control_verdict);
+        controls.filter(|verdict| verdict.is_change()).count()
+    }
+
+    /// Sets it beside an earlier one.
+    pub fn set_against(&mut self, earlier: &Earlier) {
+        let mut sum = Against {
+            benchmarks: 0,
+            agree: 0,
+            possible_changes: 0,
+            covered: 0,
+            covered_both: 0,
+        };
+        for one in &self.benchmarks {
+            let same = earlier.benchmarks.iter().find(|two| two.name == one.name);
+            let comparison = same.and_then(|two| two.comparison);
+            let (Some(now), Some(then)) = (one.comparison, comparison) else {
+                continue;
+            };
+            let Agreement {
+                agree,
+                possible_change,
+                covered,
+                covered_both,
+            } = now.agreement(&then);
+            sum.benchmarks += 1;
+            sum.agree += usize::from(agree);
+            sum.possible_changes += usize::from(possible_change);
+            sum.covered += usize::from(covered);
+            sum.covered_both += usize::from(covered_both);
+        }
+        self.against = Some(sum);
+    }
+}

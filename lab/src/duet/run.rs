@@ -1,0 +1,255 @@
+//! A duet against a Hearth server.
+
+use std::time::{Duration, Instant};
+
+use hyper::Method;
+use jiff::Timestamp;
+use tokio::sync::{oneshot, watch};
+use tokio::time::timeout;
+
+use super::events::Event;
+use super::order::{Role, order};
+use super::report::{Report, Stage, benchmarks};
+use super::subject::Subject;
+use super::trials::{self, Fault, Trials};
+use crate::platform::client::{Client, ClientError};
+use crate::platform::hearth::{Hearth, stage};
+use crate::run::environment::{Environment, Steal};
+use crate::statistics::Bootstrap;
+
+/// Longest execution, after which it is interrupted: the paper's 20 s for a microbenchmark.
+const EXECUTION_MAX: Duration = Duration::from_secs(20);
+
+/// Most trials of a duet, of all benchmarks together.
+const TRIALS_MAX: usize = 1_000_000;
+
+/// Most samples that are drawn for one interval of each benchmark, all together: some minutes of one processor for a whole report.
+const DRAWN_MAX: usize = 1_000_000_000;
+
+/// How to compare.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The first version.
+    pub first: Subject,
+    /// The second version; the same for an A/A experiment.
+    pub second: Subject,
+    /// The benchmarks.
+    pub events: Vec<Event>,
+    /// Calls of each benchmark.
+    pub calls: usize,
+    /// Repeats of each call.
+    pub repeats: usize,
+    /// Invocations of each execution, whose mean counts.
+    pub invocations: usize,
+    /// What is measured of each.
+    pub stage: Stage,
+    /// Whether the first version runs once more in each repeat.
+    pub with_control: bool,
+    /// Seed of the order.
+    pub seed: u64,
+    /// How intervals are made.
+    pub bootstrap: Bootstrap,
+    /// How narrow an interval is wanted.
+    pub width: f64,
+}
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum DuetError {
+    /// A setting makes no sense.
+    #[error("{0}: {1}")]
+    Setting(&'static str, String),
+    /// The server refuses, or does not answer.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// It was cancelled.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+/// How far a duet is.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress {
+    /// Calls that are over.
+    pub done: usize,
+    /// Calls in all.
+    pub total: usize,
+    /// Time left, estimated; none at first.
+    pub left: Option<Duration>,
+}
+
+impl Settings {
+    /// Whether they can be carried out.
+    ///
+    /// # Errors
+    /// The first setting that makes no sense.
+    pub fn check(&self) -> Result<(), DuetError> {
+        let refuse = |setting, rule: String| Err(DuetError::Setting(setting, rule));
+        for (setting, value, most) in [
+            ("calls", self.calls, 10_000),
+            ("repeats", self.repeats, 1_000),
+            ("invocations", self.invocations, 10_000),
+            ("events", self.events.len(), super::events::EVENTS_MAX),
+            ("resamples", self.bootstrap.resamples, 1_000_000),
+        ] {
+            if !(1..=most).contains(&value) {
+                return refuse(setting, format!("{value} is not within 1 and {most}"));
+            }
+        }
+        let trials = self.calls * self.repeats * self.events.len();
+        if trials > TRIALS_MAX {
+            return refuse(
+                "calls",
+                format!("with repeats and events more than {TRIALS_MAX} trials"),
+            );
+        }
+        if trials.saturating_mul(self.bootstrap.resamples) > DRAWN_MAX {
+            let most = DRAWN_MAX / trials;
+            return refuse(
+                "resamples",
+                format!("at most {most} with {trials} trials in all"),
+            );
+        }
+        if !(0.5..1.0).contains(&self.bootstrap.confidence) {
+            return refuse("confidence", "from 0.5 to below 1, such as 0.99".to_owned());
+        }
+        if self.width.is_nan() || self.width <= 0.0 {
+            return refuse("width", "more than 0, such as 0.02".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Compares both versions.
+///
+/// # Errors
+/// Settings that make no sense, a server that does not know the functions, or a cancel. Executions that fail are counted instead.
+pub async fn run(
+    client: &Client,
+    settings: &Settings,
+    mut cancelled: watch::Receiver<bool>,
+    tell: impl Fn(Progress),
+) -> Result<Report, DuetError> {
+    settings.check()?;
+    let node = Hearth::new(client.clone()).node().await?;
+    for subject in [&settings.first, &settings.second] {
+        let path = format!("/api/v1/functions/{}", subject.function);
+        client.send(Method::GET, &path, None).await?;
+    }
+    let calls = order(
+        settings.events.len(),
+        settings.calls,
+        settings.repeats,
+        settings.with_control,
+        settings.seed,
+    );
+    let began_at = Timestamp::now();
+    let began = Instant::now();
+    let steal = Steal::read();
+    let subject = |role| match role {
+        Role::First | Role::Control => &settings.first,
+        Role::Second => &settings.second,
+    };
+    let execution = Execution { client, settings };
+    let prepare = async |benchmark| {
+        // So that a call finds an instance of each version. If this fails, so do the executions, which say why.
+        for role in [Role::First, Role::Second] {
+            let _ = execution.run(subject(role), benchmark, 1).await;
+        }
+    };
+    let execute = async |role, benchmark| {
+        execution
+            .run(subject(role), benchmark, settings.invocations)
+            .await
+    };
+    let tell = |done: usize| {
+        let each = began.elapsed().checked_div(done as u32);
+        tell(Progress {
+            done,
+            total: calls.len(),
+            left: each.map(|each| each * (calls.len() - done) as u32),
+        });
+    };
+    let running = trials::run(&calls, settings.events.len(), prepare, execute, tell);
+    let all = tokio::select! {
+        all = running => all,
+        Ok(_) = cancelled.wait_for(|is_cancelled| *is_cancelled) => return Err(DuetError::Cancelled),
+    };
+    let steal_share = steal
+        .zip(Steal::read())
+        .and_then(|(before, after)| after.share_since(before));
+    let names = settings.events.iter().map(|event| event.name.clone());
+    let named: Vec<(String, Trials)> = names.zip(all).collect();
+    let (bootstrap, width, step) = (settings.bootstrap, settings.width, settings.repeats);
+    let benchmarks = tokio::select! {
+        made = aside(move || benchmarks(named, &bootstrap, width, step)) => made,
+        Ok(_) = cancelled.wait_for(|is_cancelled| *is_cancelled) => return Err(DuetError::Cancelled),
+    };
+    Ok(Report {
+        lab_version: env!("CARGO_PKG_VERSION"),
+        began_at,
+        ended_at: Timestamp::now(),
+        first: settings.first.to_string(),
+        second: settings.second.to_string(),
+        stage: settings.stage,
+        calls: settings.calls,
+        repeats: settings.repeats,
+        invocations: settings.invocations,
+        seed: settings.seed,
+        bootstrap: settings.bootstrap,
+        benchmarks,
+        against: None,
+        steal_share,
+        environment: Environment::read(),
+        node,
+    })
+}
+
+/// Computes on a thread of its own, so that an agent goes on reporting. Nobody waits for it when this is dropped.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, receiver) = oneshot::channel();
+    let thread = std::thread::spawn(move || drop(sender.send(work())));
+    match receiver.await {
+        Ok(done) => done,
+        Err(_) => match thread.join() {
+            Err(panic) => std::panic::resume_unwind(panic),
+            Ok(()) => unreachable!("it sends before it ends"),
+        },
+    }
+}
+
+/// One version's run of a benchmark.
+struct Execution<'a> {
+    client: &'a Client,
+    settings: &'a Settings,
+}
+
+impl Execution<'_> {
+    /// The mean of so many invocations.
+    async fn run(
+        &self,
+        subject: &Subject,
+        benchmark: usize,
+        invocations: usize,
+    ) -> Result<Duration, Fault> {
+        let path = subject.path();
+        let event = self.settings.events[benchmark].text.as_bytes();
+        let all = async {
+            let mut sum = Duration::ZERO;
+            for _ in 0..invocations {
+                let content = Some(("application/json", event.to_vec()));
+                let answer = self.client.send(Method::POST, &path, content).await;
+                let answer = answer.map_err(|error| Fault::Failed(error.to_string()))?;
+                let timing = answer.headers.get("server-timing");
+                let timing = timing.and_then(|value| value.to_str().ok());
+                let name = self.settings.stage.name();
+                let taken = timing.and_then(|text| stage(text, name));
+                sum += taken.ok_or_else(|| Fault::Failed(format!("no {name} in Server-Timing")))?;
+            }
+            Ok(sum / invocations as u32)
+        };
+        timeout(EXECUTION_MAX, all)
+            .await
+            .unwrap_or(Err(Fault::Interrupted))
+    }
+}

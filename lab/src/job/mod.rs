@@ -1,0 +1,12 @@
+//! Experiments as a server keeps them: a configuration in JSON, run by an agent that reports what comes of it.
+//!
+//! - [`spec`]: the configuration.
+//! - [`run`]: from a configuration to files and a summary.
+//! - [`agent`]: takes experiments from a server and reports to it.
+
+pub mod agent;
+pub mod run;
+pub mod spec;
+
+pub use run::{Outcome, Progress, run};
+pub use spec::{Job, JobError};

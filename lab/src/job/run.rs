@@ -1,0 +1,298 @@
+//! Runs an experiment of any kind.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::spec::{Duet, Job, JobError, Tail};
+use crate::duet::events::{self, EventError};
+use crate::duet::{self, DuetError, Report};
+use crate::load::process::Generator;
+use crate::platform::client::Client;
+use crate::platform::hearth::Hearth;
+use crate::run::{self, Entry, Event, RunError, Settings, Target};
+use crate::statistics::Verdict;
+use crate::stellar::{Experiment, schedule};
+use crate::table::Table;
+
+/// How far an experiment is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Progress {
+    /// What is being done.
+    pub what: String,
+    /// Steps of it that are over: requests, functions, calls.
+    pub done: u64,
+    /// Steps in all.
+    pub total: u64,
+    /// Requests that failed.
+    pub failed: u64,
+    /// Seconds left of the whole experiment, estimated.
+    pub left_s: Option<f64>,
+    /// What was measured so far.
+    pub rows: Vec<Value>,
+}
+
+/// An experiment that is over.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Where its files are.
+    pub directory: PathBuf,
+    /// What came of it, in short.
+    pub summary: Value,
+    /// Whether it ran and shows what should not be: an A/A experiment that differs from itself.
+    pub fell_short: bool,
+    /// What ended it before its end.
+    pub error: Option<String>,
+    /// Whether that was a cancel.
+    pub was_cancelled: bool,
+}
+
+/// Why an experiment did not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum JobRunError {
+    /// Its settings make no sense.
+    #[error(transparent)]
+    Job(#[from] JobError),
+    /// It could not be run.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// It could not be compared.
+    #[error(transparent)]
+    Duet(#[from] DuetError),
+    /// There are no events.
+    #[error(transparent)]
+    Event(#[from] EventError),
+}
+
+/// With what experiments are run.
+#[derive(Debug, Clone)]
+pub struct Runner {
+    /// The server.
+    pub client: Client,
+    /// The load generator.
+    pub generator: Generator,
+    /// Where directories are created.
+    pub out: PathBuf,
+    /// Begins the names of functions that are deployed.
+    pub prefix: String,
+}
+
+/// Runs an experiment. What was deployed is removed in any case.
+///
+/// # Errors
+/// What keeps it from beginning.
+pub async fn run(
+    job: &Job,
+    runner: &Runner,
+    cancelled: watch::Receiver<bool>,
+    tell: &(dyn Fn(Progress) + Sync),
+) -> Result<Outcome, JobRunError> {
+    match job {
+        Job::Stellar(experiment) => {
+            let done = measure(experiment, runner, cancelled, tell).await?;
+            let rows: Vec<Value> = done.sub_experiments.iter().map(row).collect();
+            Ok(Outcome {
+                summary: json!({ "rows": rows }),
+                directory: done.directory,
+                fell_short: false,
+                was_cancelled: matches!(done.error, Some(RunError::Cancelled)),
+                error: done.error.map(|error| error.to_string()),
+            })
+        }
+        Job::Tail(tail) => table(tail, runner, cancelled, tell).await,
+        Job::Duet(settings) => compare(settings, runner, cancelled, tell).await,
+    }
+}
+
+async fn measure(
+    experiment: &Experiment,
+    runner: &Runner,
+    cancelled: watch::Receiver<bool>,
+    tell: &(dyn Fn(Progress) + Sync),
+) -> Result<run::Done, RunError> {
+    let settings = Settings {
+        target: Target::Hearth(Hearth::new(runner.client.clone())),
+        generator: runner.generator.clone(),
+        out: runner.out.clone(),
+        only: None,
+        seed: 1,
+        processor: None,
+        prefix: Some(runner.prefix.clone()),
+    };
+    let all = &experiment.sub_experiments;
+    let rows = Mutex::new(Vec::new());
+    let watch = |event: Event<'_>| {
+        let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let after = |number: usize| -> f64 {
+            let rest = all
+                .iter()
+                .skip(number + 1)
+                .filter(|_| experiment.sequential);
+            rest.map(schedule::seconds).sum()
+        };
+        let title =
+            |number: usize| format!("{} ({} of {})", all[number].title, number + 1, all.len());
+        let mut progress = Progress::default();
+        match event {
+            Event::Deployed {
+                number,
+                done,
+                total,
+            } => {
+                progress.what = format!("{}: functions deployed", title(number));
+                (progress.done, progress.total) = (done as u64, total as u64);
+                progress.left_s = Some(schedule::seconds(&all[number]) + after(number));
+            }
+            Event::Progress {
+                number,
+                done,
+                total,
+                faults,
+                left,
+            } => {
+                progress.what = format!("{}: requests", title(number));
+                (progress.done, progress.total, progress.failed) = (done, total, faults);
+                progress.left_s = Some(left.as_secs_f64() + after(number));
+            }
+            Event::Measured {
+                number,
+                title: name,
+                report,
+                ..
+            } => {
+                progress.what = title(number);
+                (progress.done, progress.total) = (report.sent, report.sent);
+                let tail = report.to_first_byte.uncorrected_ns;
+                rows.push(json!({ "title": name, "latency_ns": tail }));
+                progress.left_s = Some(after(number));
+            }
+            Event::Removing => progress.what = "functions are removed".to_owned(),
+        }
+        progress.rows.clone_from(&rows);
+        tell(progress);
+    };
+    run::run(experiment, &settings, cancelled, &watch).await
+}
+
+/// A sub-experiment in short.
+fn row(entry: &Entry) -> Value {
+    json!({
+        "title": entry.title,
+        "latency_ns": entry.report.to_first_byte.uncorrected_ns,
+        "failed": entry.report.faults.values().sum::<u64>(),
+        "starts": entry.starts,
+        "steal_share": entry.steal_share,
+    })
+}
+
+async fn table(
+    tail: &Tail,
+    runner: &Runner,
+    cancelled: watch::Receiver<bool>,
+    tell: &(dyn Fn(Progress) + Sync),
+) -> Result<Outcome, JobRunError> {
+    let experiment = tail.experiment()?;
+    let done = measure(&experiment, runner, cancelled, tell).await?;
+    let table = Table::of(&done.sub_experiments, tail.samples);
+    table.write(&done.directory)?;
+    let rows: Vec<Value> = table
+        .rows
+        .iter()
+        .map(|row| {
+            json!({
+                "title": row.factor,
+                "means": row.means,
+                "latency_ns": row.latency_ns,
+                "ratios": row.ratios,
+                "cold_share": row.cold_share,
+                "failed": row.failed,
+                "steal_share": row.steal_share,
+                "paper_aws_tmr": row.paper_aws_tmr,
+            })
+        })
+        .collect();
+    Ok(Outcome {
+        summary: json!({ "rows": rows }),
+        directory: done.directory,
+        fell_short: false,
+        was_cancelled: matches!(done.error, Some(RunError::Cancelled)),
+        error: done.error.map(|error| error.to_string()),
+    })
+}
+
+async fn compare(
+    job: &Duet,
+    runner: &Runner,
+    cancelled: watch::Receiver<bool>,
+    tell: &(dyn Fn(Progress) + Sync),
+) -> Result<Outcome, JobRunError> {
+    let settings = job.settings(Vec::new())?;
+    let recorded = match job.recorded {
+        0 => Vec::new(),
+        count => events::recorded(&runner.client, &settings.first.function, count).await?,
+    };
+    let settings = job.settings(recorded)?;
+    let watch = |progress: duet::run::Progress| {
+        tell(Progress {
+            what: "calls".to_owned(),
+            done: progress.done as u64,
+            total: progress.total as u64,
+            left_s: progress.left.map(|left| left.as_secs_f64()),
+            ..Progress::default()
+        });
+    };
+    let report = match duet::run(&runner.client, &settings, cancelled, watch).await {
+        Ok(report) => report,
+        Err(DuetError::Cancelled) => return Ok(cancelled_duet(&runner.out)),
+        Err(error) => return Err(error.into()),
+    };
+    let directory = report.create(&runner.out)?;
+    let left_out = report.benchmarks.len() - report.compared();
+    Ok(Outcome {
+        directory,
+        summary: summary(&report),
+        fell_short: report.control_changes() > 0 || report.is_aa() && report.changes().count() > 0,
+        error: (report.compared() == 0)
+            .then(|| format!("too few trials: {left_out} events left out")),
+        was_cancelled: false,
+    })
+}
+
+/// Trials that were cut short decide nothing.
+fn cancelled_duet(out: &Path) -> Outcome {
+    Outcome {
+        directory: out.to_owned(),
+        summary: Value::Null,
+        fell_short: false,
+        error: Some(DuetError::Cancelled.to_string()),
+        was_cancelled: true,
+    }
+}
+
+/// A duet in short.
+fn summary(report: &Report) -> Value {
+    let benchmark = |one: &duet::report::Benchmark| {
+        json!({
+            "title": one.name,
+            "trials": one.trials.repeats.len(),
+            "first_ns": one.first_ns,
+            "second_ns": one.second_ns,
+            "change": one.comparison.map(|found| found.change),
+            "doubtful": one.comparison.is_some_and(|found| found.doubtful) && one.verdict.is_some_and(Verdict::is_change),
+            "verdict": one.verdict,
+            "failed": one.trials.faults(),
+            "error": one.trials.error,
+        })
+    };
+    json!({
+        "first": report.first,
+        "second": report.second,
+        "benchmarks": report.benchmarks.iter().map(benchmark).collect::<Vec<Value>>(),
+        "control_changes": report.control_changes(),
+        "steal_share": report.steal_share,
+    })
+}

@@ -1,0 +1,358 @@
+//! The configuration of an experiment: STeLLAR's, or one of the lab's own, which has a `kind`.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::duet::events::EVENTS_MAX;
+use crate::duet::report::Stage;
+use crate::duet::run::DuetError;
+use crate::duet::{self, Subject};
+use crate::statistics::Bootstrap;
+use crate::stellar::{Experiment, ExperimentError};
+use crate::table::Factor;
+use crate::table::factors::{self, FACTORS, PAPER_SAMPLES, SAMPLES_MIN};
+
+/// Most recorded events that are replayed.
+const RECORDED_MAX: usize = EVENTS_MAX;
+
+/// An experiment to be run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Job {
+    /// STeLLAR's format.
+    Stellar(Experiment),
+    /// The tail table.
+    Tail(Tail),
+    /// Two functions or versions compared.
+    Duet(Duet),
+}
+
+/// The tail table's settings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tail {
+    kind: String,
+    /// Samples of each factor without bursts.
+    pub samples: usize,
+    /// The factors; all but large bursts without one. Warm is always among them.
+    pub factors: Vec<String>,
+}
+
+/// A duet's settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Duet {
+    kind: String,
+    /// The first version: `hello`, `hello@2`.
+    pub first: String,
+    /// The second version; empty for the first (A/A).
+    pub second: String,
+    /// Events, each a benchmark; `{}` without any.
+    pub events: Vec<Value>,
+    /// So many of the newest recorded events beside them.
+    pub recorded: usize,
+    /// Calls of each benchmark.
+    pub calls: usize,
+    /// Repeats of each call.
+    pub repeats: usize,
+    /// Invocations of each execution.
+    pub invocations: usize,
+    /// What is measured of each.
+    pub stage: Stage,
+    /// Whether the first version runs twice in each repeat.
+    pub control: bool,
+    /// Confidence of the intervals.
+    pub confidence: f64,
+    /// Seed of the order and the bootstrap.
+    pub seed: u64,
+}
+
+impl Default for Tail {
+    fn default() -> Self {
+        Self {
+            kind: "tail".to_owned(),
+            samples: 200,
+            factors: Vec::new(),
+        }
+    }
+}
+
+impl Default for Duet {
+    fn default() -> Self {
+        Self {
+            kind: "duet".to_owned(),
+            first: String::new(),
+            second: String::new(),
+            events: Vec::new(),
+            recorded: 0,
+            calls: 15,
+            repeats: 3,
+            invocations: 10,
+            stage: Stage::Run,
+            control: true,
+            confidence: 0.99,
+            seed: 1,
+        }
+    }
+}
+
+/// Why a configuration is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum JobError {
+    /// It is no JSON, or a field has another type.
+    #[error("not an experiment: {0}")]
+    Json(#[from] serde_json::Error),
+    /// There is no such kind.
+    #[error("kind: {0:?} is none of tail, duet; an experiment of STeLLAR's has no kind")]
+    Kind(String),
+    /// STeLLAR's format is not kept.
+    #[error(transparent)]
+    Stellar(#[from] ExperimentError),
+    /// A field makes no sense.
+    #[error("{0}: {1}")]
+    Field(&'static str, String),
+    /// The same of a duet.
+    #[error(transparent)]
+    Duet(#[from] DuetError),
+}
+
+impl Job {
+    /// Reads a configuration and checks it.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it.
+    pub fn read(text: &[u8]) -> Result<Self, JobError> {
+        let value: Value = serde_json::from_slice(text)?;
+        let job = match value["kind"].clone() {
+            Value::Null => Self::Stellar(Experiment::read(text, false)?),
+            Value::String(kind) if kind == "tail" => Self::Tail(serde_json::from_value(value)?),
+            Value::String(kind) if kind == "duet" => Self::Duet(serde_json::from_value(value)?),
+            other => {
+                return Err(JobError::Kind(
+                    other
+                        .as_str()
+                        .map_or_else(|| other.to_string(), str::to_owned),
+                ));
+            }
+        };
+        match &job {
+            Self::Stellar(_) => {}
+            Self::Tail(tail) => drop(tail.experiment()?),
+            Self::Duet(duet) => drop(duet.settings(Vec::new())?),
+        }
+        Ok(job)
+    }
+
+    /// `stellar`, `tail` or `duet`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Stellar(_) => "stellar",
+            Self::Tail(_) => "tail",
+            Self::Duet(_) => "duet",
+        }
+    }
+
+    /// What it answers, in a line.
+    pub fn title(&self) -> String {
+        match self {
+            Self::Stellar(experiment) => {
+                let titles = experiment
+                    .sub_experiments
+                    .iter()
+                    .map(|one| one.title.as_str());
+                let titles: Vec<&str> = titles.take(4).collect();
+                let left = experiment.sub_experiments.len() - titles.len();
+                let more = if left > 0 {
+                    format!(" and {left} more")
+                } else {
+                    String::new()
+                };
+                format!("{}{more}", titles.join(", "))
+            }
+            Self::Tail(_) => "Tail latency of this server by factor".to_owned(),
+            Self::Duet(duet) if duet.is_aa() => format!("Does {} differ from itself?", duet.first),
+            Self::Duet(duet) => format!("Is {} faster than {}?", duet.second, duet.first),
+        }
+    }
+}
+
+impl Tail {
+    /// What is measured.
+    ///
+    /// # Errors
+    /// A number of samples out of bounds, an unknown factor.
+    pub fn experiment(&self) -> Result<Experiment, JobError> {
+        if !(SAMPLES_MIN..=PAPER_SAMPLES).contains(&self.samples) {
+            let rule = format!(
+                "{} is not within {SAMPLES_MIN} and {PAPER_SAMPLES}",
+                self.samples
+            );
+            return Err(JobError::Field("samples", rule));
+        }
+        let chosen =
+            chosen(&self.factors, false).map_err(|rule| JobError::Field("factors", rule))?;
+        Ok(factors::experiment(&chosen, self.samples)?)
+    }
+}
+
+/// The factors of these names and always warm; without names all, large bursts only if `all`.
+///
+/// # Errors
+/// The first name that is none, with those that are.
+pub fn chosen(names: &[String], all: bool) -> Result<Vec<&'static Factor>, String> {
+    for name in names {
+        if Factor::named(name).is_none() {
+            let known: Vec<&str> = FACTORS.iter().map(|factor| factor.name).collect();
+            return Err(format!("{name:?} is none of {}", known.join(", ")));
+        }
+    }
+    let wanted = |factor: &&Factor| {
+        if names.is_empty() {
+            return all || !factor.is_large;
+        }
+        // MR and TR are relative to warm.
+        factor.name == FACTORS[0].name || names.iter().any(|name| name == factor.name)
+    };
+    Ok(FACTORS.iter().filter(wanted).collect())
+}
+
+impl Duet {
+    fn is_aa(&self) -> bool {
+        self.second.is_empty() || self.second == self.first
+    }
+
+    /// What is compared, each with the field that names it: the same twice in an A/A experiment.
+    ///
+    /// # Errors
+    /// A field that names no function.
+    pub fn subjects(&self) -> Result<[(&'static str, Subject); 2], JobError> {
+        let subject = |field, text: &str| {
+            let parsed: Result<Subject, String> = text.parse();
+            let parsed = parsed.map_err(|rule| JobError::Field(field, rule))?;
+            Ok::<_, JobError>((field, parsed))
+        };
+        let first = subject("first", &self.first)?;
+        let second = match self.is_aa() {
+            true => first.clone(),
+            false => subject("second", &self.second)?,
+        };
+        Ok([first, second])
+    }
+
+    /// How it is run, with `recorded` events beside its own.
+    ///
+    /// # Errors
+    /// A field that makes no sense.
+    pub fn settings(&self, recorded: Vec<duet::events::Event>) -> Result<duet::Settings, JobError> {
+        let [(_, first), (_, second)] = self.subjects()?;
+        if self.recorded > RECORDED_MAX {
+            return Err(JobError::Field(
+                "recorded",
+                format!("at most {RECORDED_MAX}"),
+            ));
+        }
+        let given = self
+            .events
+            .iter()
+            .enumerate()
+            .map(|(index, event)| duet::events::Event {
+                name: format!("event {}", index + 1),
+                text: event.to_string(),
+            });
+        let mut events: Vec<duet::events::Event> = given.chain(recorded).collect();
+        if events.is_empty() {
+            events.push(duet::events::Event::empty());
+        }
+        let settings = duet::Settings {
+            first,
+            second,
+            events,
+            calls: self.calls,
+            repeats: self.repeats,
+            invocations: self.invocations,
+            stage: self.stage,
+            with_control: self.control && !self.is_aa(),
+            seed: self.seed,
+            bootstrap: Bootstrap {
+                confidence: self.confidence,
+                seed: self.seed,
+                ..Bootstrap::default()
+            },
+            width: 0.02,
+        };
+        settings.check()?;
+        Ok(settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(value: &Value) -> Result<Job, JobError> {
+        Job::read(value.to_string().as_bytes())
+    }
+
+    #[test]
+    fn configurations_are_stellars_or_have_a_kind() {
+        let stellar = json!({"SubExperiments": [
+            {"Title": "warm", "Bursts": 1, "BurstSizes": [1], "IATSeconds": 1}
+        ]});
+        let job = read(&stellar).expect("an experiment");
+        assert_eq!((job.kind(), job.title().as_str()), ("stellar", "warm"));
+        let job = read(&json!({"kind": "tail", "factors": ["cold"]})).expect("a table");
+        assert_eq!(job.kind(), "tail");
+        let job = read(&json!({"kind": "duet", "first": "a@1", "second": "a@2"})).expect("a duet");
+        assert_eq!(job.title(), "Is a@2 faster than a@1?");
+        let Job::Duet(duet) = job else {
+            panic!("a duet")
+        };
+        assert_eq!((duet.calls, duet.repeats, duet.control), (15, 3, true));
+        let aa = read(&json!({"kind": "duet", "first": "a"})).expect("a duet");
+        assert_eq!(aa.title(), "Does a differ from itself?");
+    }
+
+    #[test]
+    fn bad_configurations_are_refused_with_their_field() {
+        for (bad, expected) in [
+            (json!([]), "SubExperiments"),
+            (json!({"kind": "x"}), "\"x\" is none of tail, duet"),
+            (json!({"kind": 7}), "is none of tail, duet"),
+            (
+                json!({"kind": "tail", "samples": 1}),
+                "samples: 1 is not within",
+            ),
+            (
+                json!({"kind": "tail", "factors": ["x"]}),
+                "factors: \"x\" is none of warm",
+            ),
+            (json!({"kind": "tail", "sample": 100}), "unknown field"),
+            (json!({"kind": "duet"}), "first: a function"),
+            (
+                json!({"kind": "duet", "first": "a", "second": "B"}),
+                "second: a function",
+            ),
+            (
+                json!({"kind": "duet", "first": "a", "calls": 0}),
+                "calls: 0 is not within",
+            ),
+            (
+                json!({"kind": "duet", "first": "a", "confidence": 1.0}),
+                "confidence",
+            ),
+            (
+                json!({"kind": "duet", "first": "a", "stage": "x"}),
+                "unknown variant",
+            ),
+            (
+                json!({"kind": "duet", "first": "a", "recorded": 999}),
+                "recorded: at most",
+            ),
+        ] {
+            let error = read(&bad).expect_err("it is bad").to_string();
+            assert!(error.contains(expected), "{bad}: {error}");
+        }
+        assert!(matches!(Job::read(b"{"), Err(JobError::Json(_))));
+    }
+}

@@ -1,0 +1,28 @@
+//! Plots as SVG, in the style of `benches`: the colours follow the reader's scheme, light or dark; the background is the page's.
+//!
+//! - [`cdf`]: distributions of latencies.
+//! - [`forest`]: one line per comparison, with its interval.
+//! - [`histogram`]: the same as counts.
+//! - [`format`]: numbers for people.
+
+pub mod cdf;
+pub mod forest;
+pub mod format;
+pub mod histogram;
+
+/// Text for an element's content or an attribute.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+/// The beginning of a plot of this size.
+fn open(title: &str, style: &str, width: f64, height: f64) -> String {
+    let title = escape(title);
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
+         role=\"img\">\n<title>{title}</title>\n<style>{style}</style>\n"
+    )
+}

@@ -1,0 +1,127 @@
+//! Where a sub-experiment's requests go: functions that are deployed for it, or the endpoint.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::platform::hearth::{Function, Hearth};
+use crate::stellar::SubExperiment;
+
+use super::{Context, Event, RunError, Target};
+
+/// Endpoints, and the iterations that make each service time.
+pub(super) struct Prepared {
+    pub(super) urls: Vec<String>,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) functions: Vec<String>,
+    pub(super) increments: Vec<u64>,
+    /// How long they really take.
+    pub(super) reached: Vec<Duration>,
+}
+
+impl Prepared {
+    pub(super) async fn new(
+        context: &Context<'_>,
+        number: usize,
+        experiment: &SubExperiment,
+    ) -> Result<Self, RunError> {
+        Ok(match &context.settings.target {
+            Target::Hearth(hearth) => deploy(context, hearth, number, experiment).await?,
+            Target::Endpoint(url) => Self {
+                urls: vec![url.clone(); experiment.parallelism],
+                headers: Vec::new(),
+                functions: Vec::new(),
+                increments: given_increments(experiment).unwrap_or_else(|| vec![0]),
+                reached: Vec::new(),
+            },
+        })
+    }
+
+    /// How the functions' requests got their instances so far.
+    pub(super) async fn starts(
+        &self,
+        context: &Context<'_>,
+    ) -> Result<Option<BTreeMap<String, u64>>, RunError> {
+        let Target::Hearth(hearth) = &context.settings.target else {
+            return Ok(None);
+        };
+        let mut all = BTreeMap::new();
+        for name in &self.functions {
+            for (start, count) in hearth.starts(name).await? {
+                *all.entry(start).or_default() += count;
+            }
+        }
+        Ok(Some(all))
+    }
+}
+
+/// What was counted since then.
+pub(super) fn since(
+    before: &BTreeMap<String, u64>,
+    mut after: BTreeMap<String, u64>,
+) -> BTreeMap<String, u64> {
+    for (start, count) in &mut after {
+        *count = count.saturating_sub(before.get(start).copied().unwrap_or(0));
+    }
+    after
+}
+
+async fn deploy(
+    context: &Context<'_>,
+    hearth: &Hearth,
+    number: usize,
+    experiment: &SubExperiment,
+) -> Result<Prepared, RunError> {
+    // Parsed when the experiment was read.
+    let times = experiment.service_times().unwrap_or_default();
+    let function = Function {
+        source: experiment.function.clone(),
+        memory_mb: experiment.function_memory_mb,
+        image_mb: experiment.function_image_size_mb,
+        concurrency: experiment.burst_sizes.iter().copied().max().unwrap_or(1),
+        busy: times.iter().copied().max().unwrap_or_default(),
+        idle_timeout_s: experiment.idle_timeout_seconds,
+    };
+    let mut functions = Vec::new();
+    for replica in 0..experiment.parallelism {
+        context.check_cancelled()?;
+        let name = format!("{}-{number}-{replica}", context.prefix);
+        hearth.deploy(&name, &function).await?;
+        functions.push(name);
+        (context.tell)(Event::Deployed {
+            number,
+            done: functions.len(),
+            total: experiment.parallelism,
+        });
+    }
+    let mut increments = Vec::new();
+    let mut reached = Vec::new();
+    match given_increments(experiment) {
+        Some(given) => increments = given,
+        None => {
+            for wanted in times {
+                // A deploy is waited for, so that it can be removed; this may take minutes and leaves nothing.
+                let (found, time) = tokio::select! {
+                    found = hearth.calibrate(&functions[0], wanted) => found?,
+                    () = context.cancelled() => return Err(RunError::Cancelled),
+                };
+                increments.push(found);
+                reached.push(time);
+            }
+        }
+    }
+    Ok(Prepared {
+        urls: functions
+            .iter()
+            .map(|name| hearth.client().url(&Hearth::path(name)))
+            .collect(),
+        headers: vec![("authorization".to_owned(), hearth.client().authorization())],
+        functions,
+        increments,
+        reached,
+    })
+}
+
+fn given_increments(experiment: &SubExperiment) -> Option<Vec<u64>> {
+    let given = &experiment.busy_spin_increments;
+    (!given.is_empty()).then(|| given.clone())
+}

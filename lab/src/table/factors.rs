@@ -1,0 +1,258 @@
+//! What the table has a row for.
+
+use crate::stellar::experiment::ExperimentError;
+use crate::stellar::{Experiment, SubExperiment};
+
+/// Samples of a point in the paper.
+pub const PAPER_SAMPLES: usize = 3_000;
+
+/// Fewest samples of a point that have a 99th percentile below their largest.
+pub const SAMPLES_MIN: usize = 100;
+
+/// Seconds after which idle instances end where they are to be cold. The paper waits for 10 to 15 minutes instead.
+const COLD_IDLE_S: u32 = 1;
+
+/// Mean of the pauses where instances are to be cold, before STeLLAR's ln of it: with its distribution, 3 s and more. Irregular, because
+/// Hearth starts instances ahead of calls at regular times.
+const COLD_PAUSE_S: f64 = 3.0;
+
+/// The pause where they are to be warm. The paper's are 3 s.
+const WARM_PAUSE_S: f64 = 1.0;
+
+/// One of the table's rows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Factor {
+    /// Its name, which is also the sub-experiment's title.
+    pub name: &'static str,
+    /// What is measured, for a reader.
+    pub means: &'static str,
+    /// Which rows it is plotted with.
+    pub group: &'static str,
+    /// Whether requests are to find no instance.
+    pub is_cold: bool,
+    /// The paper's tail-to-median ratio on AWS, where the reference has it.
+    pub paper_aws_tmr: Option<f64>,
+    /// Whether it is measured only when asked for: bursts that keep two processors busy for seconds.
+    pub is_large: bool,
+    function: &'static str,
+    memory_mb: u32,
+    image_mb: f64,
+    /// Functions that take turns in each round.
+    replicas: usize,
+    burst: usize,
+}
+
+/// What most rows have.
+const WARM: Factor = Factor {
+    name: "warm",
+    means: "an instance is idle",
+    group: "one request at a time",
+    is_cold: false,
+    paper_aws_tmr: None,
+    is_large: false,
+    function: "hellopy",
+    memory_mb: 128,
+    image_mb: 0.0,
+    replicas: 10,
+    burst: 1,
+};
+
+const COLD: Factor = Factor {
+    name: "cold",
+    means: "no instance is there",
+    is_cold: true,
+    replicas: 20,
+    ..WARM
+};
+
+const BURST: Factor = Factor {
+    group: "bursts",
+    replicas: 1,
+    ..WARM
+};
+
+/// All of them. MR and TR are relative to the first.
+pub static FACTORS: [Factor; 13] = [
+    Factor {
+        paper_aws_tmr: Some(1.7),
+        ..WARM
+    },
+    Factor {
+        paper_aws_tmr: Some(1.5),
+        ..COLD
+    },
+    Factor {
+        name: "node-warm",
+        means: "Node.js, an instance is idle",
+        function: "hellonode",
+        ..WARM
+    },
+    Factor {
+        name: "node-cold",
+        means: "Node.js, no instance is there",
+        function: "hellonode",
+        ..COLD
+    },
+    Factor {
+        name: "memory-1024-cold",
+        means: "1,024 MB instead of 128, no instance is there",
+        group: "memory and image size",
+        memory_mb: 1_024,
+        ..COLD
+    },
+    Factor {
+        name: "image-10-cold",
+        means: "10 MB of random bytes in the archive, no instance is there",
+        group: "memory and image size",
+        image_mb: 10.0,
+        replicas: 10,
+        ..COLD
+    },
+    Factor {
+        name: "image-100-cold",
+        means: "100 MB of random bytes in the archive, no instance is there",
+        group: "memory and image size",
+        image_mb: 100.0,
+        replicas: 5,
+        ..COLD
+    },
+    Factor {
+        name: "burst-100-warm",
+        means: "100 requests at once, instances are idle",
+        burst: 100,
+        ..BURST
+    },
+    Factor {
+        name: "burst-100-cold",
+        means: "100 requests at once, no instance is there",
+        is_cold: true,
+        paper_aws_tmr: Some(2.2),
+        burst: 100,
+        ..BURST
+    },
+    Factor {
+        name: "burst-300-warm",
+        means: "300 requests at once, instances are idle",
+        burst: 300,
+        is_large: true,
+        ..BURST
+    },
+    Factor {
+        name: "burst-300-cold",
+        means: "300 requests at once, no instance is there",
+        is_cold: true,
+        burst: 300,
+        is_large: true,
+        ..BURST
+    },
+    Factor {
+        name: "burst-500-warm",
+        means: "500 requests at once, instances are idle",
+        burst: 500,
+        is_large: true,
+        ..BURST
+    },
+    Factor {
+        name: "burst-500-cold",
+        means: "500 requests at once, no instance is there",
+        is_cold: true,
+        burst: 500,
+        is_large: true,
+        ..BURST
+    },
+];
+
+impl Factor {
+    /// Finds one by its name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        FACTORS.iter().find(|factor| factor.name == name)
+    }
+
+    /// Bursts at the beginning that are left out: the first to each function, which finds no instance.
+    pub fn warm_up(&self) -> u32 {
+        if self.is_cold {
+            0
+        } else {
+            self.replicas as u32
+        }
+    }
+
+    /// As STeLLAR would be told.
+    fn sub_experiment(&self, samples: usize) -> SubExperiment {
+        // A burst of 100 is 100 samples, but all of one moment: a twentieth as many bursts as single requests, and at least five.
+        let bursts = if self.burst == 1 {
+            samples.next_multiple_of(self.replicas)
+        } else {
+            (samples / 20).max(5)
+        };
+        SubExperiment {
+            title: self.name.to_owned(),
+            function: self.function.to_owned(),
+            function_memory_mb: self.memory_mb,
+            function_image_size_mb: self.image_mb,
+            parallelism: self.replicas,
+            bursts: bursts + self.warm_up() as usize,
+            burst_sizes: vec![self.burst],
+            iat_seconds: if self.is_cold {
+                COLD_PAUSE_S
+            } else {
+                WARM_PAUSE_S
+            },
+            iat_type: if self.is_cold {
+                "stochastic"
+            } else {
+                "deterministic"
+            }
+            .to_owned(),
+            idle_timeout_seconds: if self.is_cold { COLD_IDLE_S } else { 0 },
+            ..SubExperiment::default()
+        }
+    }
+}
+
+/// The experiment that measures these factors, one after the other.
+///
+/// # Errors
+/// Numbers of samples beyond the experiments' limits.
+pub fn experiment(factors: &[&Factor], samples: usize) -> Result<Experiment, ExperimentError> {
+    let experiment = Experiment {
+        sequential: true,
+        sub_experiments: factors
+            .iter()
+            .map(|factor| factor.sub_experiment(samples))
+            .collect(),
+        ..Experiment::default()
+    };
+    // By way of its text, so that the same limits hold as for everybody's.
+    Experiment::read(&serde_json::to_vec(&experiment)?, false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_factors_are_an_experiment_of_stellars() {
+        let all: Vec<&Factor> = FACTORS.iter().collect();
+        let experiment = experiment(&all, 200).expect("good");
+        assert!(experiment.sequential);
+        for (factor, one) in all.iter().zip(&experiment.sub_experiments) {
+            assert_eq!(
+                (Factor::named(&one.title), one.title.as_str()),
+                (Some(*factor), factor.name)
+            );
+            let measured = one.bursts - factor.warm_up() as usize;
+            assert!(measured * factor.burst >= 200, "{}", factor.name);
+            // Whole rounds: no replica is asked more often than others.
+            assert_eq!(one.bursts % one.parallelism, 0, "{}", factor.name);
+        }
+        let seconds: f64 = experiment
+            .sub_experiments
+            .iter()
+            .map(crate::stellar::schedule::seconds)
+            .sum();
+        let minutes = seconds / 60.0;
+        assert!((5.0..15.0).contains(&minutes), "{minutes}");
+        assert_eq!(Factor::named("lukewarm"), None);
+    }
+}

@@ -1,0 +1,269 @@
+//! An experiment as the console shows it.
+
+use hearth_lab::job::Progress;
+use hearth_lab::plot::forest::percent;
+use hearth_lab::plot::format::time;
+use hearth_web::chrome::{Badge, Tone};
+use hearth_web::format::{bytes, encode, uptime};
+use hearth_web::pages::{ExperimentCard, ExperimentFileRow, ExperimentLive, Moment, ResultTable};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::model::{ExperimentDetail, ExperimentState, ExperimentView};
+
+/// What a state is called.
+fn badge(view: &ExperimentView) -> Badge {
+    match view.state {
+        ExperimentState::Queued => Badge::new("queued", Tone::Quiet),
+        ExperimentState::Running if view.cancelling => Badge::new("cancelling", Tone::Busy),
+        ExperimentState::Running => Badge::new("running", Tone::Busy),
+        ExperimentState::Succeeded => Badge::new("done", Tone::Good),
+        ExperimentState::FellShort => Badge::new("fell short", Tone::Bad),
+        ExperimentState::Failed => Badge::new("failed", Tone::Bad),
+        ExperimentState::Cancelled => Badge::new("cancelled", Tone::Quiet),
+    }
+}
+
+/// An experiment in the list.
+pub(super) fn card(view: &ExperimentView) -> ExperimentCard {
+    ExperimentCard {
+        id: view.id,
+        kind: match view.kind.as_str() {
+            "tail" => "Tail latency",
+            "duet" => "Duet",
+            _ => "STeLLAR",
+        },
+        title: view.title.clone(),
+        state: badge(view),
+        summary: summary(view),
+        by: view.created_by.clone(),
+        created: Moment {
+            at: view.created_at,
+            now: Timestamp::now(),
+        },
+    }
+}
+
+fn summary(view: &ExperimentView) -> String {
+    if let Some(error) = &view.error {
+        return error.clone();
+    }
+    if let Some(progress) = progress(view) {
+        return format!("{}: {} of {}", progress.what, progress.done, progress.total);
+    }
+    let Some(result) = &view.result else {
+        return String::new();
+    };
+    if let Some(benchmarks) = result["benchmarks"].as_array() {
+        let lines = benchmarks.iter().take(3).map(|one| {
+            let title = one["title"].as_str().unwrap_or_default();
+            format!("{title}: {}", verdict(one, result))
+        });
+        return lines.collect::<Vec<_>>().join("; ");
+    }
+    let rows = result["rows"].as_array().into_iter().flatten().take(3);
+    let lines = rows.map(|row| {
+        let title = row["title"].as_str().unwrap_or_default();
+        let tail = &row["latency_ns"];
+        format!("{title} {} / {}", ns(&tail["median"]), ns(&tail["p99"]))
+    });
+    lines.collect::<Vec<_>>().join("; ")
+}
+
+/// What its agent last said.
+fn progress(view: &ExperimentView) -> Option<Progress> {
+    serde_json::from_value(view.progress.clone()?).ok()
+}
+
+/// How far one is.
+pub(super) fn live(view: &ExperimentView) -> ExperimentLive {
+    let progress = progress(view).unwrap_or_default();
+    ExperimentLive {
+        id: view.id,
+        state: badge(view),
+        is_open: !view.state.is_over(),
+        cancelling: view.cancelling,
+        left: progress.left_s.map_or_else(String::new, |left| {
+            format!("about {}", uptime(left.max(0.0) as u64))
+        }),
+        done: progress.done,
+        total: progress.total.max(progress.done).max(1),
+        what: progress.what,
+        error: view.error.clone().unwrap_or_default(),
+        measured: latencies(&progress.rows, false),
+    }
+}
+
+/// What came of it.
+pub(super) fn result(view: &ExperimentView) -> ResultTable {
+    let Some(result) = &view.result else {
+        return ResultTable::default();
+    };
+    match result["benchmarks"].as_array() {
+        Some(benchmarks) => comparisons(benchmarks, result),
+        None => latencies(result["rows"].as_array().map_or(&[], Vec::as_slice), true),
+    }
+}
+
+/// Rows with the latency of something. `whole` has what is known only at the end.
+fn latencies(rows: &[Value], whole: bool) -> ResultTable {
+    let is_table = rows.iter().any(|row| !row["ratios"].is_null());
+    let mut headings = vec![
+        "", "Samples", "p50", "p90", "p99", "p99.9", "Maximum", "TMR",
+    ];
+    if whole {
+        headings.push("Failed");
+    }
+    if is_table {
+        headings.extend(["MR", "TR", "Cold", "TMR of AWS in the paper"]);
+    }
+    let row = |row: &Value| {
+        let tail = &row["latency_ns"];
+        let mut cells = vec![tail["count"].to_string()];
+        cells.extend(["median", "p90", "p99", "p999", "max"].map(|field| ns(&tail[field])));
+        cells.push(ratio(&tail["tmr"]));
+        if whole {
+            cells.push(row["failed"].to_string());
+        }
+        if is_table {
+            cells.push(ratio(&row["ratios"]["mr"]));
+            cells.push(ratio(&row["ratios"]["tr"]));
+            let cold = row["cold_share"].as_f64();
+            cells.push(
+                cold.map_or_else(|| "–".to_owned(), |share| format!("{:.0} %", share * 100.0)),
+            );
+            cells.push(ratio(&row["paper_aws_tmr"]));
+        }
+        let text = |field: &str| row[field].as_str().unwrap_or_default().to_owned();
+        (text("title"), text("means"), cells)
+    };
+    ResultTable {
+        headings,
+        rows: rows.iter().map(row).collect(),
+    }
+}
+
+fn comparisons(benchmarks: &[Value], result: &Value) -> ResultTable {
+    let row = |one: &Value| {
+        let change = &one["change"];
+        let interval =
+            |interval: &Value| match (interval["low"].as_f64(), interval["high"].as_f64()) {
+                (Some(low), Some(high)) => format!("{} to {}", percent(low), percent(high)),
+                _ => "–".to_owned(),
+            };
+        let estimate = change["estimate"].as_f64();
+        let cells = vec![
+            one["trials"].to_string(),
+            ns(&one["first_ns"]),
+            ns(&one["second_ns"]),
+            estimate.map_or_else(|| "–".to_owned(), percent),
+            interval(&change["percentile"]),
+            interval(&change["bca"]),
+            verdict(one, result),
+        ];
+        let title = one["title"].as_str().unwrap_or_default().to_owned();
+        (
+            title,
+            one["error"].as_str().unwrap_or_default().to_owned(),
+            cells,
+        )
+    };
+    ResultTable {
+        headings: vec![
+            "Event", "Trials", "First", "Second", "Change", "Interval", "BCa", "Verdict",
+        ],
+        rows: benchmarks.iter().map(row).collect(),
+    }
+}
+
+fn verdict(one: &Value, result: &Value) -> String {
+    // Where the first version differs from itself, what differs from it says nothing.
+    if result["control_changes"].as_u64() > Some(0) {
+        return "–".to_owned();
+    }
+    let word = match one["verdict"].as_str() {
+        Some("faster") => "faster",
+        Some("slower") => "slower",
+        Some("possible") => "possible change",
+        Some(_) => "no change",
+        None => "left out",
+    };
+    match one["doubtful"].as_bool() {
+        Some(true) => format!("{word}, perhaps noise"),
+        _ => word.to_owned(),
+    }
+}
+
+/// Sentences about a result.
+pub(super) fn remarks(view: &ExperimentView) -> Vec<String> {
+    let Some(result) = &view.result else {
+        return Vec::new();
+    };
+    let mut remarks = Vec::new();
+    if result["control_changes"].as_u64() > Some(0) {
+        let first = result["first"].as_str().unwrap_or_default();
+        remarks.push(format!(
+            "No verdict: {first} beside itself differs, too, so that this host was too noisy."
+        ));
+    }
+    let steal = result["steal_share"].as_f64();
+    if let Some(steal) = steal.filter(|steal| *steal > 0.01) {
+        remarks.push(format!(
+            "The hypervisor took {:.0} % of the processors meanwhile.",
+            steal * 100.0
+        ));
+    }
+    if result["rows"].is_array() {
+        remarks.push(
+            "Time to the first byte. TMR: p99 over the median. MR and TR: median and p99 over the warm median.".to_owned(),
+        );
+    }
+    remarks
+}
+
+fn ns(value: &Value) -> String {
+    value.as_f64().map_or_else(|| "–".to_owned(), time)
+}
+
+fn ratio(value: &Value) -> String {
+    value
+        .as_f64()
+        .map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}"))
+}
+
+pub(super) fn address(id: i64, path: &str) -> String {
+    format!("/lab/{id}/files/{}", encode(path))
+}
+
+/// What its plots show, and their paths.
+pub(super) fn plots(found: &ExperimentDetail) -> Vec<(String, String)> {
+    let name = |path: &str| match path.rsplit_once('/') {
+        None => match path {
+            "cdf.svg" => "Distributions".to_owned(),
+            "histogram.svg" => "Histograms".to_owned(),
+            "forest.svg" => "Changes with their intervals".to_owned(),
+            other => other.to_owned(),
+        },
+        Some((directory, _)) => directory.to_owned(),
+    };
+    let svgs = found
+        .files
+        .iter()
+        .filter(|file| file.path.ends_with(".svg"));
+    // A table has all of them in one.
+    let has_all = found.files.iter().any(|file| file.path == "cdf.svg");
+    let shown = svgs.filter(|file| !has_all || !file.path.contains('/'));
+    shown
+        .map(|file| (name(&file.path), file.path.clone()))
+        .collect()
+}
+
+/// Its files.
+pub(super) fn files(found: &ExperimentDetail) -> Vec<ExperimentFileRow> {
+    let row = |file: &crate::model::ExperimentFile| ExperimentFileRow {
+        path: file.path.clone(),
+        address: address(found.view.id, &file.path),
+        size: bytes(file.bytes),
+    };
+    found.files.iter().map(row).collect()
+}

@@ -1,0 +1,274 @@
+//! `/lab` and `/lab/{id}`: the lab's experiments.
+
+use axum::Extension;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use hearth_lab::table::factors::FACTORS;
+use hearth_web::pages::{
+    ExperimentCards, ExperimentLivePartial, ExperimentPage, ExperimentsPartial, LabForm, LabPage,
+    PlotView,
+};
+use hearth_web::respond;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::http::App;
+use crate::http::experiments::id_of;
+use crate::http::experiments::read::download;
+use crate::http::problem::Problem;
+use crate::lab::LabError;
+use crate::model::{ExperimentDetail, ExperimentState, Right};
+
+use super::experiment_view::{address, card, files, live, plots, remarks, result};
+use super::form::{Form, Submitted};
+use super::guard::{go, is_htmx, sentence};
+use super::session::Viewer;
+use super::view;
+
+/// Experiments of one page.
+const PAGE: u32 = 30;
+/// Most plots on a page, and bytes of one: they are part of it.
+const PLOTS_MAX: usize = 12;
+const PLOT_MAX: usize = 512 << 10;
+
+/// Which part is refreshed, where the list begins, what the last change did.
+#[derive(Debug, Default, Deserialize)]
+pub struct LabQuery {
+    #[serde(default)]
+    part: String,
+    #[serde(default)]
+    notice: String,
+    before: Option<i64>,
+}
+
+/// `GET /lab`: the page, or for htmx its list.
+pub async fn page(
+    State(app): State<App>,
+    Extension(viewer): Extension<Viewer>,
+    Query(query): Query<LabQuery>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    viewer.needs(Right::Read)?;
+    let before = query.before.unwrap_or(i64::MAX);
+    if is_htmx(&headers) && query.part == "list" {
+        let list = list(&app, &headers, before).await?;
+        return Ok(respond::partial(&ExperimentsPartial { list }));
+    }
+    let mut page = view(&app, &viewer, &headers, before).await?;
+    page.chrome.notice = match query.notice.as_str() {
+        "created" => Some("Experiment created.".to_owned()),
+        "deleted" => Some("Experiment deleted.".to_owned()),
+        _ => None,
+    };
+    Ok(respond::page(StatusCode::OK, &page))
+}
+
+async fn view(
+    app: &App,
+    viewer: &Viewer,
+    headers: &HeaderMap,
+    before: i64,
+) -> Result<LabPage, Problem> {
+    let functions = app.engine.list().into_iter();
+    Ok(LabPage {
+        chrome: viewer.chrome(),
+        list: list(app, headers, before).await?,
+        form: LabForm::default(),
+        factors: FACTORS
+            .iter()
+            .map(|factor| (factor.name, factor.means, !factor.is_large))
+            .collect(),
+        functions: functions.map(|function| function.name).collect(),
+        problem: String::new(),
+    })
+}
+
+async fn list(app: &App, headers: &HeaderMap, before: i64) -> Result<ExperimentCards, Problem> {
+    let mut found = app.lab.list(before, PAGE + 1).await?;
+    let has_older = found.len() > PAGE as usize;
+    found.truncate(PAGE as usize);
+    let last = found.last().filter(|_| has_older);
+    Ok(ExperimentCards {
+        before: (before < i64::MAX).then_some(before),
+        older: last.map_or_else(String::new, |last| format!("/lab?before={}", last.id)),
+        has_agent: app.lab.has_agent(),
+        waits: found.iter().any(|one| one.state == ExperimentState::Queued),
+        server: view::base_url(headers),
+        cards: found.iter().map(card).collect(),
+    })
+}
+
+/// `POST /lab`.
+pub async fn create(State(app): State<App>, submitted: Submitted) -> Result<Response, Problem> {
+    let viewer = &submitted.viewer;
+    viewer.needs(Right::Write)?;
+    let config = match config(&submitted.form) {
+        Ok(config) => config,
+        Err(problem) => return refused(&app, &submitted, problem).await,
+    };
+    match app
+        .lab
+        .create(config.as_bytes(), viewer.caller().name())
+        .await
+    {
+        Ok(made) => {
+            viewer.audit().target(made.view.id.to_string());
+            viewer.audit().detail(made.view.title);
+            Ok(go(&submitted.headers, &format!("/lab/{}", made.view.id)))
+        }
+        Err(error @ (LabError::Job(_) | LabError::NoFunction(..) | LabError::Full)) => {
+            refused(&app, &submitted, sentence(&error.to_string())).await
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The configuration that a form means; what is wrong with it otherwise.
+fn config(form: &Form) -> Result<String, String> {
+    let number = |name: &str, label: &str| {
+        let text = form.trimmed(name);
+        let number: Result<u64, _> = text.parse();
+        number.map_err(|_| format!("{label}: {text:?} is not a whole number."))
+    };
+    match form.trimmed("kind").as_str() {
+        "tail" => {
+            let factors: Vec<&str> = form.all("factor").collect();
+            // None would be all of them.
+            if factors.is_empty() {
+                return Err("Factors: choose at least one.".to_owned());
+            }
+            let samples = number("samples", "Samples")?;
+            Ok(json!({ "kind": "tail", "samples": samples, "factors": factors }).to_string())
+        }
+        "duet" => {
+            let event: Value = serde_json::from_str(&form.lines("event"))
+                .map_err(|error| format!("Event: not valid JSON: {error}"))?;
+            let config = json!({
+                "kind": "duet",
+                "first": form.trimmed("first"),
+                "second": form.trimmed("second"),
+                "events": [event],
+                "recorded": number("recorded", "Recorded events")?,
+                "calls": number("calls", "Calls")?,
+            });
+            Ok(config.to_string())
+        }
+        _ => Ok(form.lines("config")),
+    }
+}
+
+async fn refused(app: &App, submitted: &Submitted, problem: String) -> Result<Response, Problem> {
+    let (form, viewer) = (&submitted.form, &submitted.viewer);
+    let mut page = view(app, viewer, &submitted.headers, i64::MAX).await?;
+    let defaults = LabForm::default();
+    // A form has its own fields only; the others keep what they begin with.
+    let typed = |name: &str, default: String| match form.all(name).next() {
+        Some(text) => text.replace("\r\n", "\n"),
+        None => default,
+    };
+    page.form = LabForm {
+        kind: form.trimmed("kind"),
+        samples: typed("samples", defaults.samples),
+        factors: form.all("factor").map(str::to_owned).collect(),
+        first: typed("first", defaults.first),
+        second: typed("second", defaults.second),
+        recorded: typed("recorded", defaults.recorded),
+        calls: typed("calls", defaults.calls),
+        event: typed("event", defaults.event),
+        config: typed("config", defaults.config),
+    };
+    page.problem = problem;
+    Ok(respond::page(StatusCode::UNPROCESSABLE_ENTITY, &page))
+}
+
+/// `GET /lab/{id}`: the page, or for htmx its progress.
+pub async fn one(
+    State(app): State<App>,
+    Extension(viewer): Extension<Viewer>,
+    Path(id): Path<String>,
+    Query(query): Query<LabQuery>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    viewer.needs(Right::Read)?;
+    let found = app.lab.get(id_of(&id)?).await?;
+    let live = live(&found.view);
+    if is_htmx(&headers) && query.part == "live" {
+        if !live.is_open {
+            // The page has more now.
+            return Ok(go(&headers, &format!("/lab/{}", found.view.id)));
+        }
+        return Ok(respond::partial(&ExperimentLivePartial { live }));
+    }
+    let mut page = ExperimentPage {
+        chrome: viewer.chrome(),
+        card: card(&found.view),
+        live,
+        result: result(&found.view),
+        remarks: remarks(&found.view),
+        plots: shown(&app, &found).await?,
+        files: files(&found),
+        config: serde_json::to_string_pretty(&found.config).unwrap_or_default(),
+    };
+    page.chrome.notice = (query.notice == "cancelled").then(|| "Experiment cancelled.".to_owned());
+    Ok(respond::page(StatusCode::OK, &page))
+}
+
+/// Plots with what they show, their addresses, and themselves as `data:` addresses: a page loads images from no other place than
+/// `/static/`.
+async fn shown(app: &App, found: &ExperimentDetail) -> Result<Vec<PlotView>, Problem> {
+    let mut shown = Vec::new();
+    for (name, path) in plots(found).into_iter().take(PLOTS_MAX) {
+        let Some(content) = app.lab.file(found.view.id, &path).await? else {
+            continue;
+        };
+        if content.len() <= PLOT_MAX {
+            let content = BASE64_STANDARD.encode(content);
+            shown.push(PlotView {
+                name,
+                address: address(found.view.id, &path),
+                data: format!("data:image/svg+xml;base64,{content}"),
+            });
+        }
+    }
+    Ok(shown)
+}
+
+/// `GET /lab/{id}/files/{path}`.
+pub async fn file(
+    State(app): State<App>,
+    Extension(viewer): Extension<Viewer>,
+    Path((id, path)): Path<(String, String)>,
+) -> Result<Response, Problem> {
+    viewer.needs(Right::Read)?;
+    download(&app, &id, &path).await
+}
+
+/// `POST /lab/{id}/cancel`. One that is over by now needs no cancel.
+pub async fn cancel(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    submitted: Submitted,
+) -> Result<Response, Problem> {
+    submitted.viewer.needs(Right::Write)?;
+    let number = id_of(&id)?;
+    let next = match app.lab.cancel(number).await {
+        Ok(_) => format!("/lab/{number}?notice=cancelled"),
+        Err(LabError::State(..)) => format!("/lab/{number}"),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(go(&submitted.headers, &next))
+}
+
+/// `POST /lab/{id}/delete`.
+pub async fn delete(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    submitted: Submitted,
+) -> Result<Response, Problem> {
+    submitted.viewer.needs(Right::Write)?;
+    app.lab.delete(id_of(&id)?).await?;
+    Ok(go(&submitted.headers, "/lab?notice=deleted"))
+}

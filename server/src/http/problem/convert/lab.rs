@@ -1,0 +1,26 @@
+//! Errors of the lab's experiments.
+
+use axum::http::{HeaderValue, header};
+
+use crate::http::problem::{Problem, ProblemCode};
+use crate::lab::LabError;
+
+impl From<LabError> for Problem {
+    fn from(error: LabError) -> Self {
+        let code = match error {
+            LabError::Store(error) => return error.into(),
+            LabError::NotFound(_) => ProblemCode::NotFound,
+            LabError::State(..) => ProblemCode::ExperimentState,
+            LabError::Job(_) | LabError::NoFunction(..) | LabError::Path => {
+                ProblemCode::InvalidExperiment
+            }
+            LabError::Files => ProblemCode::PayloadTooLarge,
+            LabError::Full => {
+                // Until one has ended, which takes minutes.
+                return Self::new(ProblemCode::TooManyRequests, error.to_string())
+                    .header(header::RETRY_AFTER, HeaderValue::from_static("60"));
+            }
+        };
+        Self::new(code, error.to_string())
+    }
+}

@@ -1,0 +1,281 @@
+//! The lab's experiments: kept here, run by agents ([`hearth_lab::job::agent`]), which are clients. A server starts no program
+//! (`server/docs/privileges.md`), and an agent on another host measures the network, too.
+//!
+//! ```text
+//! Queued ──agent──▶ Running ──▶ Succeeded, FellShort, Failed, Cancelled
+//!   │ cancel           │ no report for 30 s, no end 10 min after a cancel, a restart
+//!   ▼                  ▼
+//! Cancelled          Failed
+//! ```
+//!
+//! `house.rs` gives experiments up and removes what is left of them.
+
+mod house;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hearth_lab::job::{Job, JobError};
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::sync::Notify;
+
+use crate::engine::Engine;
+use crate::model::{AssignedExperiment, ExperimentDetail, ExperimentEnd, ExperimentView};
+use crate::store::{NewExperiment, Store, StoreError};
+
+/// How long an agent that asks for an experiment waits for one.
+const WAIT: Duration = Duration::from_secs(20);
+/// An agent that has asked within this time is there.
+const AGENT_SEEN: Duration = Duration::from_secs(45);
+/// Most experiments that wait or run: each may take hours.
+const OPEN_MAX: i64 = 100;
+/// Most bytes of all files of an experiment.
+const FILES_MAX: u64 = 128 << 20;
+/// Most bytes of all files of all experiments, which are kept until they are deleted: the database's disk has other uses.
+const ALL_FILES_MAX: u64 = 4 << 30;
+/// Longest path of a file.
+const PATH_MAX: usize = 300;
+
+/// What an experiment's functions are named after.
+fn prefix(id: i64) -> String {
+    format!("lab-e{id}")
+}
+
+/// Why an experiment cannot be changed.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// There is none.
+    #[error("there is no experiment {0}")]
+    NotFound(i64),
+    /// It is over, runs, or does not run.
+    #[error("experiment {0} {1}")]
+    State(i64, &'static str),
+    /// The configuration is not one.
+    #[error(transparent)]
+    Job(#[from] JobError),
+    /// What it compares is not there.
+    #[error("{0}: there is no function {1:?}")]
+    NoFunction(&'static str, String),
+    /// Too many wait.
+    #[error("{OPEN_MAX} experiments wait or run already")]
+    Full,
+    /// Its files are too large.
+    #[error(
+        "the files of an experiment have at most {FILES_MAX} bytes, those of all together {ALL_FILES_MAX}"
+    )]
+    Files,
+    /// A path that no file has.
+    #[error("the path of a file: 1 to {PATH_MAX} bytes, no empty part, `.` or `..`")]
+    Path,
+    /// The store fails.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The experiments. Cheap to clone.
+#[derive(Clone)]
+pub struct Lab(Arc<Inner>);
+
+struct Inner {
+    store: Store,
+    engine: Engine,
+    /// Rung when an experiment waits.
+    bell: Notify,
+    /// When an agent has last asked.
+    asked: parking_lot::Mutex<Option<Instant>>,
+    /// Experiments that ended a short while ago, and when.
+    ended: parking_lot::Mutex<Vec<(i64, Instant)>>,
+}
+
+impl Lab {
+    /// The experiments of a store. What ran before this start has no agent any more that could end it.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn start(store: Store, engine: Engine) -> Result<Self, StoreError> {
+        let lab = Self(Arc::new(Inner {
+            store,
+            engine,
+            bell: Notify::new(),
+            asked: parking_lot::Mutex::default(),
+            ended: parking_lot::Mutex::default(),
+        }));
+        let error = "the server was restarted while it ran";
+        let ids = lab
+            .0
+            .store
+            .fail_silent_experiments(Timestamp::MAX, Timestamp::MAX, error)
+            .await?;
+        lab.have_ended(&ids);
+        tokio::spawn(lab.clone().keep_house());
+        Ok(lab)
+    }
+
+    /// Creates an experiment, which waits for an agent.
+    ///
+    /// # Errors
+    /// [`LabError::Job`], [`LabError::NoFunction`], [`LabError::Full`], [`LabError::Store`].
+    pub async fn create(&self, config: &[u8], by: &str) -> Result<ExperimentDetail, LabError> {
+        let job = Job::read(config)?;
+        if let Job::Duet(duet) = &job {
+            for (field, subject) in duet.subjects()? {
+                if self.0.engine.id_of(&subject.function).is_none() {
+                    return Err(LabError::NoFunction(field, subject.function));
+                }
+            }
+        }
+        if self.0.store.open_experiments().await? >= OPEN_MAX {
+            return Err(LabError::Full);
+        }
+        let config = String::from_utf8_lossy(config);
+        let new = NewExperiment {
+            kind: job.kind(),
+            title: &job.title(),
+            config: &config,
+            created_by: by,
+        };
+        let id = self.0.store.create_experiment(new).await?;
+        self.0.bell.notify_one();
+        self.get(id).await
+    }
+
+    /// Experiments before this id, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn list(&self, before: i64, limit: u32) -> Result<Vec<ExperimentView>, StoreError> {
+        self.0.store.experiments(before, limit).await
+    }
+
+    /// One experiment.
+    ///
+    /// # Errors
+    /// [`LabError::NotFound`], [`LabError::Store`].
+    pub async fn get(&self, id: i64) -> Result<ExperimentDetail, LabError> {
+        let found = self.0.store.experiment(id).await?;
+        found.ok_or(LabError::NotFound(id))
+    }
+
+    /// Cancels one: at once if it waits, by its agent if it runs.
+    ///
+    /// # Errors
+    /// [`LabError::NotFound`], [`LabError::State`] for one that is over.
+    pub async fn cancel(&self, id: i64) -> Result<ExperimentDetail, LabError> {
+        if !self.0.store.cancel_experiment(id).await? {
+            self.get(id).await?;
+            return Err(LabError::State(id, "is over"));
+        }
+        self.get(id).await
+    }
+
+    /// Deletes one with its files.
+    ///
+    /// # Errors
+    /// [`LabError::NotFound`], [`LabError::State`] for one that runs.
+    pub async fn delete(&self, id: i64) -> Result<(), LabError> {
+        if self.0.store.delete_experiment(id).await? {
+            return Ok(());
+        }
+        self.get(id).await?;
+        Err(LabError::State(id, "runs; cancel it first"))
+    }
+
+    /// A file's content.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn file(&self, id: i64, path: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.0.store.experiment_file(id, path).await
+    }
+
+    /// Whether an agent asks for experiments.
+    pub fn has_agent(&self) -> bool {
+        let asked = *self.0.asked.lock();
+        asked.is_some_and(|asked| asked.elapsed() < AGENT_SEEN)
+    }
+
+    /// The next experiment for an agent; none within the time that it waits, or while another runs.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn next(&self) -> Result<Option<AssignedExperiment>, StoreError> {
+        let deadline = tokio::time::Instant::now() + WAIT;
+        loop {
+            *self.0.asked.lock() = Some(Instant::now());
+            let rung = self.0.bell.notified();
+            if let Some((id, config)) = self.0.store.start_experiment().await? {
+                return Ok(Some(AssignedExperiment {
+                    id,
+                    config,
+                    prefix: prefix(id),
+                }));
+            }
+            if self.0.engine.is_draining() || tokio::time::Instant::now() >= deadline {
+                return Ok(None);
+            }
+            // By the clock as well: another one's end rings no bell for who waits already, and a drain none at all.
+            let until = deadline.min(tokio::time::Instant::now() + Duration::from_secs(1));
+            let _ = tokio::time::timeout_at(until, rung).await;
+        }
+    }
+
+    /// Keeps how far one is. Returns whether it is to be cancelled.
+    ///
+    /// # Errors
+    /// [`LabError::State`] for one that does not run.
+    pub async fn progress(&self, id: i64, progress: &Value) -> Result<bool, LabError> {
+        match self.0.store.note_progress(id, progress).await? {
+            Some(cancel) => Ok(cancel),
+            None => Err(self.does_not_run(id).await),
+        }
+    }
+
+    /// Keeps a file of one that runs.
+    ///
+    /// # Errors
+    /// [`LabError::Path`], [`LabError::Files`], [`LabError::State`].
+    pub async fn add_file(&self, id: i64, path: &str, content: &[u8]) -> Result<(), LabError> {
+        let is_part = |part: &str| !["", ".", ".."].contains(&part);
+        let is_plain = !path.chars().any(char::is_control) && path.split('/').all(is_part);
+        if path.len() > PATH_MAX || !is_plain {
+            return Err(LabError::Path);
+        }
+        let added = self
+            .0
+            .store
+            .add_experiment_file(id, path, content, [FILES_MAX, ALL_FILES_MAX]);
+        match added.await? {
+            Some(true) => Ok(()),
+            Some(false) => Err(LabError::Files),
+            None => Err(self.does_not_run(id).await),
+        }
+    }
+
+    /// Ends one that runs, and removes what its agent has left.
+    ///
+    /// # Errors
+    /// [`LabError::State`] for one that does not run, or a state in which nothing ends.
+    pub async fn end(&self, id: i64, end: &ExperimentEnd) -> Result<(), LabError> {
+        if !end.state.is_over() {
+            return Err(LabError::State(
+                id,
+                "cannot end in a state that is not the end",
+            ));
+        }
+        if !self.0.store.end_experiment(id, end).await? {
+            return Err(self.does_not_run(id).await);
+        }
+        self.have_ended(&[id]);
+        self.remove_functions(id).await;
+        self.0.bell.notify_one();
+        Ok(())
+    }
+
+    async fn does_not_run(&self, id: i64) -> LabError {
+        match self.get(id).await {
+            Ok(_) => LabError::State(id, "does not run"),
+            Err(error) => error,
+        }
+    }
+}

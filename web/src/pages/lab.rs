@@ -1,0 +1,201 @@
+//! `/lab` and `/lab/{id}`: experiments, how far they are, and what came of them.
+
+use askama::Template;
+
+use super::Moment;
+use crate::chrome::{Badge, Chrome};
+
+/// An experiment in the list.
+#[derive(Debug, Clone)]
+pub struct ExperimentCard {
+    /// Its number.
+    pub id: i64,
+    /// `Tail latency`, `Duet`, `STeLLAR`.
+    pub kind: &'static str,
+    /// What it answers.
+    pub title: String,
+    /// How far it is.
+    pub state: Badge,
+    /// What came of it, or how far it is, in a line; may be empty.
+    pub summary: String,
+    /// Who created it.
+    pub by: String,
+    /// When.
+    pub created: Moment,
+}
+
+/// The list, which refreshes while something is under way.
+#[derive(Debug, Clone, Default)]
+pub struct ExperimentCards {
+    /// Newest first.
+    pub cards: Vec<ExperimentCard>,
+    /// Of which experiment on; none on the first page.
+    pub before: Option<i64>,
+    /// The address of older ones; empty on the last page.
+    pub older: String,
+    /// Whether an agent is there.
+    pub has_agent: bool,
+    /// Whether experiments wait.
+    pub waits: bool,
+    /// Address of this server, for the agent.
+    pub server: String,
+}
+
+/// `partials/experiments.html`.
+#[derive(Debug, Clone, Template)]
+#[template(path = "partials/experiments.html")]
+pub struct ExperimentsPartial {
+    /// The list.
+    pub list: ExperimentCards,
+}
+
+/// The forms, as typed.
+#[derive(Debug, Clone)]
+pub struct LabForm {
+    /// Which one was sent: `tail`, `duet`, `stellar`; empty at first.
+    pub kind: String,
+    /// Samples of each factor.
+    pub samples: String,
+    /// Names of the factors that are chosen.
+    pub factors: Vec<String>,
+    /// The first version.
+    pub first: String,
+    /// The second version.
+    pub second: String,
+    /// Recorded events.
+    pub recorded: String,
+    /// Calls of each event.
+    pub calls: String,
+    /// An event.
+    pub event: String,
+    /// An experiment in STeLLAR's format.
+    pub config: String,
+}
+
+impl Default for LabForm {
+    fn default() -> Self {
+        Self {
+            kind: String::new(),
+            samples: "200".to_owned(),
+            factors: Vec::new(),
+            first: String::new(),
+            second: String::new(),
+            recorded: "0".to_owned(),
+            calls: "15".to_owned(),
+            event: "{}".to_owned(),
+            config: STELLAR.to_owned(),
+        }
+    }
+}
+
+/// What the form for STeLLAR's format begins with.
+const STELLAR: &str = r#"{
+  "Sequential": true,
+  "SubExperiments": [
+    {"Title": "warm", "Bursts": 60, "BurstSizes": [1], "IATType": "deterministic", "IATSeconds": 1}
+  ]
+}"#;
+
+/// `lab.html`.
+#[derive(Debug, Clone, Template)]
+#[template(path = "lab.html")]
+pub struct LabPage {
+    /// The frame.
+    pub chrome: Chrome,
+    /// The list.
+    pub list: ExperimentCards,
+    /// The forms.
+    pub form: LabForm,
+    /// Name and meaning of all factors, and whether one is chosen at first.
+    pub factors: Vec<(&'static str, &'static str, bool)>,
+    /// Names of all functions.
+    pub functions: Vec<String>,
+    /// What is wrong with the form; empty when all is well.
+    pub problem: String,
+}
+
+/// A table: headings, and rows of as many cells, the first of which names the row.
+#[derive(Debug, Clone, Default)]
+pub struct ResultTable {
+    /// The headings.
+    pub headings: Vec<&'static str>,
+    /// Name, what it means (may be empty), and the other cells.
+    pub rows: Vec<(String, String, Vec<String>)>,
+}
+
+/// How far an experiment is.
+#[derive(Debug, Clone)]
+pub struct ExperimentLive {
+    /// Its number.
+    pub id: i64,
+    /// How far it is.
+    pub state: Badge,
+    /// Whether it is not over, so that this refreshes.
+    pub is_open: bool,
+    /// Whether it is to be cancelled.
+    pub cancelling: bool,
+    /// What is being done; may be empty.
+    pub what: String,
+    /// Steps that are over, and in all.
+    pub done: u64,
+    /// See `done`.
+    pub total: u64,
+    /// Time left in words; may be empty.
+    pub left: String,
+    /// Why it did not come to its end; may be empty.
+    pub error: String,
+    /// What was measured so far.
+    pub measured: ResultTable,
+}
+
+/// `partials/experiment_live.html`.
+#[derive(Debug, Clone, Template)]
+#[template(path = "partials/experiment_live.html")]
+pub struct ExperimentLivePartial {
+    /// How far it is.
+    pub live: ExperimentLive,
+}
+
+/// A plot of an experiment.
+#[derive(Debug, Clone)]
+pub struct PlotView {
+    /// What it shows.
+    pub name: String,
+    /// Its address.
+    pub address: String,
+    /// The same as a `data:` address.
+    pub data: String,
+}
+
+/// A file of an experiment.
+#[derive(Debug, Clone)]
+pub struct ExperimentFileRow {
+    /// Its path.
+    pub path: String,
+    /// Its address.
+    pub address: String,
+    /// Its size in words.
+    pub size: String,
+}
+
+/// `experiment.html`.
+#[derive(Debug, Clone, Template)]
+#[template(path = "experiment.html")]
+pub struct ExperimentPage {
+    /// The frame.
+    pub chrome: Chrome,
+    /// The experiment.
+    pub card: ExperimentCard,
+    /// How far it is.
+    pub live: ExperimentLive,
+    /// What came of it.
+    pub result: ResultTable,
+    /// Sentences about the result.
+    pub remarks: Vec<String>,
+    /// Plots.
+    pub plots: Vec<PlotView>,
+    /// All files.
+    pub files: Vec<ExperimentFileRow>,
+    /// The configuration, as text.
+    pub config: String,
+}

@@ -1,0 +1,125 @@
+//! The lab's pages.
+
+use super::*;
+
+fn card() -> ExperimentCard {
+    ExperimentCard {
+        id: 7,
+        kind: "Duet",
+        title: "Is <b>b</b> faster?".to_owned(),
+        state: Badge::new("running", Tone::Busy),
+        summary: "calls: 3 of 15".to_owned(),
+        by: "ada".to_owned(),
+        created: Moment {
+            at: Timestamp::UNIX_EPOCH,
+            now: Timestamp::UNIX_EPOCH,
+        },
+    }
+}
+
+fn live(is_open: bool) -> ExperimentLive {
+    ExperimentLive {
+        id: 7,
+        state: Badge::new("running", Tone::Busy),
+        is_open,
+        cancelling: false,
+        what: "calls".to_owned(),
+        done: 3,
+        total: 15,
+        left: "about 40 s".to_owned(),
+        error: String::new(),
+        measured: ResultTable::default(),
+    }
+}
+
+fn lab(waits: bool) -> LabPage {
+    LabPage {
+        chrome: chrome(),
+        list: ExperimentCards {
+            cards: vec![card()],
+            waits,
+            server: "http://localhost:8080".to_owned(),
+            ..ExperimentCards::default()
+        },
+        form: LabForm::default(),
+        factors: vec![
+            ("warm", "an instance is idle", true),
+            ("burst-500", "many", false),
+        ],
+        functions: vec!["hello".to_owned()],
+        problem: String::new(),
+    }
+}
+
+fn experiment(is_open: bool) -> ExperimentPage {
+    ExperimentPage {
+        chrome: chrome(),
+        card: card(),
+        live: live(is_open),
+        result: ResultTable {
+            headings: vec!["Event", "Change"],
+            rows: vec![(
+                "a".to_owned(),
+                "why <it> failed".to_owned(),
+                vec!["+5 %".to_owned()],
+            )],
+        },
+        remarks: vec!["Too noisy.".to_owned()],
+        plots: vec![PlotView {
+            name: "Changes".to_owned(),
+            address: "/lab/7/files/forest.svg".to_owned(),
+            data: "data:image/svg+xml;base64,PHN2Zz4=".to_owned(),
+        }],
+        files: vec![ExperimentFileRow {
+            path: "a/b.csv".to_owned(),
+            address: "/lab/7/files/a%2Fb.csv".to_owned(),
+            size: "1 KiB".to_owned(),
+        }],
+        config: "{\"first\": \"</pre>\"}".to_owned(),
+    }
+}
+
+/// All pages.
+pub(super) fn pages() -> Vec<String> {
+    vec![html(&lab(true)), html(&experiment(true))]
+}
+
+#[test]
+fn experiments_are_cards_and_who_runs_them_is_said_when_nobody_does() {
+    let page = html(&lab(true));
+    assert!(
+        page.contains("Is &#60;b&#62;b&#60;/b&#62; faster?"),
+        "{page}"
+    );
+    assert!(page.contains("hearth lab agent") && page.contains("calls: 3 of 15"));
+    assert_eq!(page.matches("name=\"factor\"").count(), 2);
+    assert_eq!(page.matches(" checked").count(), 1);
+    assert!(!html(&lab(false)).contains("hearth lab agent"));
+    assert!(page.contains("hx-get=\"/lab?part=list\""), "{page}");
+    // Older ones stay on the page when it is refreshed.
+    let mut older = lab(false);
+    older.list.before = Some(31);
+    let older = html(&older);
+    assert!(
+        older.contains("hx-get=\"/lab?part=list&amp;before=31\""),
+        "{older}"
+    );
+    // What was chosen, not what is chosen at first.
+    let mut refused = lab(false);
+    (refused.form.kind, refused.problem) = ("tail".to_owned(), "Choose one.".to_owned());
+    let refused = html(&refused);
+    assert!(refused.contains("Choose one.") && !refused.contains(" checked"));
+}
+
+#[test]
+fn an_experiment_shows_its_progress_its_result_and_its_files() {
+    let page = html(&experiment(true));
+    assert!(page.contains("3 of 15, about 40 s left") && page.contains("cancel-experiment"));
+    assert!(
+        page.contains("data-poll") && page.contains("data-label=\"Change\">+5 %"),
+        "{page}"
+    );
+    assert!(page.contains("/lab/7/files/a%2Fb.csv") && !page.contains("</pre>\""));
+    let over = html(&experiment(false));
+    assert!(over.contains("delete-experiment") && !over.contains("data-poll"));
+}
