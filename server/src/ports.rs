@@ -5,6 +5,7 @@
 //! does a port belong to two of them or, if it stays, to none.
 
 mod claim;
+mod counters;
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -22,6 +23,7 @@ use crate::model::{Port, PortLimits, PortOwner, PortTrigger, Protocol};
 use crate::sandbox::Host;
 
 pub use self::claim::Claim;
+pub use self::counters::{MessageCounters, MessageCounts};
 
 /// How often it is tried again to open what another process has, after a restart.
 const RETRY: Duration = Duration::from_secs(5);
@@ -36,6 +38,8 @@ pub struct Opened {
     pub datagrams: Option<PortDatagrams>,
     /// Cancelled when nobody has it any more.
     pub closed: CancellationToken,
+    /// Of the messages that are understood there.
+    pub counters: Arc<MessageCounters>,
 }
 
 /// Why somebody cannot have a port.
@@ -63,6 +67,19 @@ struct Entry {
     /// Why it is not open.
     failed: Option<PortError>,
     closed: CancellationToken,
+    counters: Arc<MessageCounters>,
+}
+
+impl Entry {
+    fn new(owner: PortOwner, trigger: Option<PortTrigger>) -> Self {
+        Self {
+            owner,
+            trigger,
+            failed: None,
+            closed: CancellationToken::new(),
+            counters: Arc::default(),
+        }
+    }
 }
 
 /// The ports of all functions and chains. Cheap to clone.
@@ -113,7 +130,13 @@ impl PortTable {
     pub fn owner(&self, port: Port) -> Option<(PortOwner, PortTrigger)> {
         let entries = self.0.entries.lock();
         let entry = entries.get(&port)?;
-        Some((entry.owner.clone(), entry.trigger?))
+        Some((entry.owner.clone(), entry.trigger.clone()?))
+    }
+
+    /// What is counted of a port's messages.
+    pub fn counters(&self, port: Port) -> Option<Arc<MessageCounters>> {
+        let entries = self.0.entries.lock();
+        Some(entries.get(&port)?.counters.clone())
     }
 
     /// Ports of an owner that are not open, and why.
@@ -166,12 +189,7 @@ impl PortTable {
         self.0.ingress.limit(owner, limits);
         for trigger in triggers {
             let port = trigger.port();
-            let entry = Entry {
-                owner: owner.clone(),
-                trigger: Some(*trigger),
-                failed: None,
-                closed: CancellationToken::new(),
-            };
+            let entry = Entry::new(owner.clone(), Some(trigger.clone()));
             self.0.entries.lock().insert(port, entry);
             if let Err(error) = self.try_open(port).await {
                 tracing::warn!(%owner, %port, %error, "cannot open a port; trying again");
@@ -277,6 +295,7 @@ impl Inner {
             socket,
             datagrams: self.ingress.datagrams(port),
             closed: entry.closed.clone(),
+            counters: entry.counters.clone(),
         });
     }
 }

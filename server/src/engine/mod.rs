@@ -147,6 +147,11 @@ impl Engine {
         self.inner.resources.ports.owner(port)
     }
 
+    /// What is counted of a port's messages.
+    pub fn port_counters(&self, port: Port) -> Option<Arc<crate::ports::MessageCounters>> {
+        self.inner.resources.ports.counters(port)
+    }
+
     /// What the kernel does for ports.
     pub fn ingress(&self) -> &Ingress {
         self.inner.resources.ports.ingress()

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use super::{Engine, EngineError};
 use crate::ingress::{Dropped, IngressSource, PortTraffic, PortWay};
 use crate::model::{InvalidField, PortLimits, PortOwner, PortTrigger, Protocol};
-use crate::ports::Claim;
+use crate::ports::{Claim, MessageCounts};
 
 /// How what comes to a port reaches the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -19,6 +19,10 @@ pub struct PortView {
     pub by: PortWay,
     /// Why it is not open, which is tried again; null if it is.
     pub failed: Option<String>,
+    /// What came to it; only where the server understands the protocol: CoAP, MQTT.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub messages: Option<MessageCounts>,
 }
 
 /// What comes to ports of one owner.
@@ -81,11 +85,16 @@ impl Engine {
         let ports = triggers.iter().map(|trigger| {
             let port = trigger.port();
             let failed = failed.iter().find(|state| state.port == port);
+            let counters = match trigger {
+                PortTrigger::Coap { .. } | PortTrigger::Mqtt { .. } => self.port_counters(port),
+                PortTrigger::Tcp { .. } | PortTrigger::Udp { .. } => None,
+            };
             PortView {
                 protocol: port.protocol,
                 port: port.number,
                 by: ingress.way(port),
                 failed: failed.and_then(|state| state.failed.as_ref().map(ToString::to_string)),
+                messages: counters.map(|counters| counters.read()),
             }
         });
         PortsView {

@@ -50,6 +50,10 @@ pub enum Trigger {
     Tcp,
     /// Another function of a chain.
     Chain,
+    /// A CoAP request.
+    Coap,
+    /// An MQTT message.
+    Mqtt,
 }
 
 /// State or outcome of an invocation.

@@ -27,6 +27,7 @@ mod secret;
 mod start;
 mod stats;
 mod token;
+pub mod topics;
 mod user;
 
 pub use audit::{ActorKind, AuditFilter, AuditRecord};
@@ -57,7 +58,10 @@ pub use network::{
     special_range,
 };
 pub use note::{Drawn, Note};
-pub use port::{Batch, MAX_BATCH, MAX_BATCH_WAIT_MS, MAX_PORTS, Port, PortTrigger, StreamMode};
+pub use port::{
+    Batch, MAX_BATCH, MAX_BATCH_WAIT_MS, MAX_PORTS, MAX_TOPICS, MqttTopic, Port, PortTrigger,
+    StreamMode, all_topics,
+};
 pub use port_limits::{MAX_PORT_RATE, PortLimits, PortRate};
 pub use port_owner::PortOwner;
 pub use retention::{

@@ -7,13 +7,15 @@ use utoipa::ToSchema;
 
 /// Most ports of one function or chain.
 pub const MAX_PORTS: usize = 64;
+/// Most topic filters of one port.
+pub const MAX_TOPICS: usize = 64;
 /// Most datagrams of one invocation.
 pub const MAX_BATCH: u32 = 256;
 /// Longest wait for the datagrams of one invocation, in ms.
 pub const MAX_BATCH_WAIT_MS: u32 = 1000;
 
 /// A port that invokes a function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "protocol", rename_all = "lowercase", deny_unknown_fields)]
 pub enum PortTrigger {
     /// TCP connections.
@@ -36,6 +38,62 @@ pub enum PortTrigger {
         #[schema(required = false)]
         batch: Batch,
     },
+    /// CoAP (RFC 7252) over UDP: each request is an event, with its method and path.
+    Coap {
+        /// Its number; not used by another function, a chain or another program. CoAP's own is 5683.
+        #[schema(minimum = 1, maximum = 65535)]
+        port: u16,
+    },
+    /// MQTT 3.1.1 and 5 over TCP: each message that a client publishes is an event.
+    Mqtt {
+        /// Its number; not used by another function, a chain or another program. MQTT's own is 1883.
+        #[schema(minimum = 1, maximum = 65535)]
+        port: u16,
+        /// Which messages there are: that of the first filter that fits.
+        #[serde(default = "all_topics")]
+        #[schema(required = false, min_items = 1, max_items = 64)]
+        topics: Vec<MqttTopic>,
+    },
+}
+
+/// Messages on some topics.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MqttTopic {
+    /// Their topics, as in a subscription: `sensors/+/motion`, `sensors/#`.
+    #[schema(min_length = 1, max_length = 256)]
+    pub filter: String,
+    /// The topic of the results of messages that name none. `{topic}` and `{client}` stand for those of the message.
+    #[serde(default)]
+    #[schema(required = false, min_length = 1, max_length = 256)]
+    pub response_topic: Option<String>,
+    /// Of chains: their route. Null is the only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub route: Option<String>,
+}
+
+/// Those of a trigger that names none.
+pub fn all_topics() -> Vec<MqttTopic> {
+    vec![MqttTopic {
+        filter: "#".to_owned(),
+        response_topic: None,
+        route: None,
+    }]
+}
+
+/// As in `topic sensors/# response answers/{client} route motion`.
+impl fmt::Display for MqttTopic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "topic {}", self.filter)?;
+        if let Some(response) = &self.response_topic {
+            write!(f, " response {response}")?;
+        }
+        match &self.route {
+            Some(route) => write!(f, " route {route}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// What is spoken on a TCP port.
@@ -89,8 +147,8 @@ impl PortTrigger {
     /// Its port.
     pub fn port(&self) -> Port {
         let (protocol, number) = match *self {
-            Self::Tcp { port, .. } => (super::Protocol::Tcp, port),
-            Self::Udp { port, .. } => (super::Protocol::Udp, port),
+            Self::Tcp { port, .. } | Self::Mqtt { port, .. } => (super::Protocol::Tcp, port),
+            Self::Udp { port, .. } | Self::Coap { port } => (super::Protocol::Udp, port),
         };
         Port { protocol, number }
     }
@@ -103,17 +161,28 @@ impl fmt::Display for Port {
     }
 }
 
-/// In one line, as the console's form has it: `tcp 9000`, `tcp 9001 raw`, `udp 9002 batch 64 wait 2`.
+/// In one line, as the console's form has it: `tcp 9000`, `tcp 9001 raw`, `udp 9002 batch 64 wait 2`, `coap 5683`,
+/// `mqtt 1883 topic sensors/#`.
 impl fmt::Display for PortTrigger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
+        match self {
             Self::Tcp { port, mode } => match mode {
                 StreamMode::Http => write!(f, "tcp {port}"),
                 StreamMode::Raw => write!(f, "tcp {port} raw"),
             },
-            Self::Udp { port, batch } if batch == Batch::default() => write!(f, "udp {port}"),
+            Self::Udp { port, batch } if *batch == Batch::default() => write!(f, "udp {port}"),
             Self::Udp { port, batch } => {
                 write!(f, "udp {port} batch {} wait {}", batch.max, batch.wait_ms)
+            }
+            Self::Coap { port } => write!(f, "coap {port}"),
+            Self::Mqtt { port, topics } => {
+                write!(f, "mqtt {port}")?;
+                if *topics != all_topics() {
+                    for topic in topics {
+                        write!(f, " {topic}")?;
+                    }
+                }
+                Ok(())
             }
         }
     }

@@ -3,8 +3,6 @@
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 
-use tokio_util::sync::CancellationToken;
-
 use super::{Entry, PortError, PortTable};
 use crate::model::{Port, PortLimits, PortOwner, PortTrigger};
 
@@ -49,12 +47,7 @@ impl Claim {
                 false => Err(PortError::Owner(entry.owner.clone())),
             };
         }
-        let entry = Entry {
-            owner: self.owner.clone(),
-            trigger: None,
-            failed: None,
-            closed: CancellationToken::new(),
-        };
+        let entry = Entry::new(self.owner.clone(), None);
         entries.insert(port, entry);
         drop(entries);
         self.sockets.insert(port, None);
@@ -78,7 +71,7 @@ impl Claim {
             let Some(entry) = entries.get_mut(&port) else {
                 continue;
             };
-            entry.trigger = Some(*trigger);
+            entry.trigger = Some(trigger.clone());
             if let Some(socket) = self.sockets.remove(&port) {
                 inner.hand_on(port, socket, entry);
             }

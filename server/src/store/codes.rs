@@ -67,7 +67,9 @@ codes!(
     Schedule = 4,
     Udp = 5,
     Chain = 6,
-    Tcp = 7
+    Tcp = 7,
+    Coap = 8,
+    Mqtt = 9
 );
 codes!(
     ExperimentState,

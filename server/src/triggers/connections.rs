@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{Triggers, streams};
+use super::{Triggers, mqtt, streams};
 use crate::http::PortFront;
 use crate::model::{Port, PortTrigger, Protocol, StreamMode};
 use crate::ports::Opened;
@@ -78,6 +78,7 @@ fn begin(triggers: &Triggers, port: Port, stream: TcpStream, peer: SocketAddr) {
             mode: StreamMode::Raw,
             ..
         }) => streams::begin(triggers, port, stream, peer),
+        Some(PortTrigger::Mqtt { .. }) => mqtt::begin(triggers, port, stream, peer),
         Some(_) => {
             let front = PortFront::new(triggers.app.clone(), port);
             serve::connection(&triggers.connections, stream, peer, front);

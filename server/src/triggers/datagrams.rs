@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use super::Triggers;
+use super::coap::Endpoint;
 use super::event::{DatagramEvent, Datagrams, InvalidAnswer, Reply, replies, reply, taken};
 use super::socket::DatagramSocket;
 use super::target::{Failed, Target};
@@ -38,7 +39,7 @@ pub(super) struct Datagram {
 
 impl Datagram {
     /// How long ago the kernel saw it. One that came by the socket is stamped by the clock that may be set meanwhile.
-    fn age(&self) -> Duration {
+    pub(super) fn age(&self) -> Duration {
         if let Some(way) = &self.by_xdp {
             return way.age().unwrap_or_default();
         }
@@ -102,6 +103,7 @@ pub(super) async fn serve(triggers: Triggers, opened: Opened) -> io::Result<()> 
         socket,
         datagrams,
         closed,
+        counters,
     } = opened;
     let socket = Arc::new(DatagramSocket::new(socket)?);
     let mut inbox = Inbox {
@@ -110,6 +112,8 @@ pub(super) async fn serve(triggers: Triggers, opened: Opened) -> io::Result<()> 
         held: None,
     };
     let permits = Arc::new(Semaphore::new(INVOCATIONS_MAX));
+    let coap = Endpoint::new(triggers.clone(), port, socket.clone(), counters);
+    let coap = Arc::new(coap);
     loop {
         let next = async {
             let permit = permits.clone().acquire_owned().await;
@@ -126,7 +130,11 @@ pub(super) async fn serve(triggers: Triggers, opened: Opened) -> io::Result<()> 
         };
         let batch = match target.trigger {
             PortTrigger::Udp { batch, .. } => batch,
-            PortTrigger::Tcp { .. } => Batch::default(),
+            PortTrigger::Coap { .. } => {
+                coap.receive(first, target, permit).await;
+                continue;
+            }
+            PortTrigger::Tcp { .. } | PortTrigger::Mqtt { .. } => Batch::default(),
         };
         let datagrams = gather(&mut inbox, first, batch, target.room()).await?;
         let (socket, triggers) = (socket.clone(), triggers.clone());

@@ -16,6 +16,11 @@ pub(super) fn fitting(room: usize) -> usize {
     room.saturating_sub(AROUND) / 4 * 3
 }
 
+/// The same where the event has so many bytes of text more.
+pub(super) fn fitting_beside(room: usize, text: usize) -> usize {
+    fitting(room.saturating_sub(text))
+}
+
 /// Bytes that a payload takes in an event, whatever is around it.
 pub(super) fn taken(payload: usize) -> usize {
     payload.div_ceil(3) * 4 + AROUND
@@ -98,8 +103,9 @@ impl<'a> StreamEvent<'a> {
     }
 }
 
+/// A client's address.
 #[derive(Serialize)]
-struct Source {
+pub(super) struct Source {
     ip: String,
     port: u16,
 }

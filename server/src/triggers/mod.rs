@@ -6,9 +6,11 @@
 //!
 //! `server/docs/ports.md` explains the events.
 
+mod coap;
 mod connections;
 mod datagrams;
 mod event;
+mod mqtt;
 mod socket;
 mod streams;
 mod target;

@@ -9,6 +9,7 @@ use super::Triggers;
 use crate::catalog::{self, ChainRequest};
 use crate::chains;
 use crate::engine::{self, Invocation, InvokeReply};
+use crate::http::problem::Problem;
 use crate::model::{Port, PortOwner, PortTrigger, Trigger};
 
 /// Who has a port, and what is to happen there, as it was when something came. A chain's version stays the one that was in
@@ -49,7 +50,7 @@ impl Triggers {
                 let chain = self.app.catalog.target(&name)?;
                 let spec = chain.spec();
                 let trigger = spec.trigger_at(port)?;
-                // HTTP has none, if its requests name their routes.
+                // HTTP and CoAP have none, if their requests name their routes.
                 let route = spec.route_of(trigger).unwrap_or_default().to_owned();
                 Some(Target {
                     trigger: trigger.plain(),
@@ -60,7 +61,59 @@ impl Triggers {
     }
 }
 
+impl From<Failed> for Problem {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Function(error) => error.into(),
+            Failed::Chain(error) => error.into(),
+            Failed::NotJson => Self::internal(failed),
+        }
+    }
+}
+
 impl Target {
+    /// Whose port it is.
+    pub(super) fn owner(&self) -> PortOwner {
+        match &self.runs {
+            Runs::Function(name) => PortOwner::Function(name.clone()),
+            Runs::Route { chain, .. } => PortOwner::chain(chain.spec().name.as_str()),
+        }
+    }
+
+    /// Takes this route of a chain, or its only one.
+    pub(super) fn go_along(&mut self, named: Option<&str>) {
+        if let Runs::Route { chain, route } = &mut self.runs {
+            let only = chain.spec().routes.keys().next().map(String::as_str);
+            named.or(only).unwrap_or_default().clone_into(route);
+        }
+    }
+
+    /// What paths begin with at this port: names of routes, or nothing if all are of one.
+    pub(super) fn paths(&self) -> Box<dyn Iterator<Item = &str> + '_> {
+        match &self.runs {
+            Runs::Route { chain, route } if route.is_empty() => {
+                Box::new(chain.spec().routes.keys().map(String::as_str))
+            }
+            _ => Box::new(std::iter::once("")),
+        }
+    }
+
+    /// The path as the first member sees it. Where a path says which route it is for, this one's is taken from here on; none if
+    /// there is no such route.
+    pub(super) fn take_route<'a>(&mut self, path: &'a str) -> Option<&'a str> {
+        match &mut self.runs {
+            Runs::Route { chain, route } if route.is_empty() => {
+                let (name, rest) = first_segment(path);
+                if !chain.spec().routes.contains_key(name) {
+                    return None;
+                }
+                name.clone_into(route);
+                Some(rest)
+            }
+            _ => Some(path),
+        }
+    }
+
     /// How many bytes an event may have; none where there is no limit worth heeding.
     pub(super) fn room(&self) -> Option<usize> {
         match &self.runs {
@@ -98,5 +151,26 @@ impl Target {
                 Ok(result?)
             }
         }
+    }
+}
+
+/// `/{route}/rest` as the route and what is left: `/` at least.
+fn first_segment(path: &str) -> (&str, &str) {
+    let path = path.strip_prefix('/').unwrap_or(path);
+    match path.find('/') {
+        Some(at) => path.split_at(at),
+        None => (path, "/"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_segment;
+
+    #[test]
+    fn paths_begin_with_a_route() {
+        assert_eq!(first_segment("/a/b//c"), ("a", "/b//c"));
+        assert_eq!(first_segment("/a"), ("a", "/"));
+        assert_eq!(first_segment("/"), ("", "/"));
     }
 }

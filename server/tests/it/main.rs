@@ -46,6 +46,7 @@ mod origins;
 mod packages;
 mod ports;
 mod privileges;
+mod protocols;
 mod readme;
 mod real_packages;
 mod restore;

@@ -226,8 +226,9 @@ fn trigger_code(trigger: Trigger) -> hearth_abi::Trigger {
         Trigger::Http => hearth_abi::Trigger::Http,
         Trigger::Async => hearth_abi::Trigger::Async,
         Trigger::Schedule => hearth_abi::Trigger::Schedule,
-        Trigger::Udp => hearth_abi::Trigger::Udp,
-        Trigger::Tcp => hearth_abi::Trigger::Tcp,
+        // Their runtimes need not know: an event is JSON text in each case.
+        Trigger::Udp | Trigger::Coap => hearth_abi::Trigger::Udp,
+        Trigger::Tcp | Trigger::Mqtt => hearth_abi::Trigger::Tcp,
         Trigger::Chain => hearth_abi::Trigger::Chain,
     }
 }

@@ -188,7 +188,7 @@ pub(super) fn function_ports(engine: &Engine, name: &str, view: &IngressView) ->
     let rows = view
         .triggers
         .iter()
-        .map(|trigger| (*trigger, String::new()));
+        .map(|trigger| (trigger.clone(), String::new()));
     OwnPorts {
         name: name.to_owned(),
         ..ports(engine, rows, &view.seen)
@@ -198,18 +198,14 @@ pub(super) fn function_ports(engine: &Engine, name: &str, view: &IngressView) ->
 /// A chain's ports.
 pub(super) fn chain_ports(engine: &Engine, name: &str, view: &ChainIngressView) -> OwnPorts {
     let rows = view.triggers.iter().map(|trigger| {
-        let route = match (trigger.route(), trigger.plain()) {
-            (Some(route), _) => route,
-            (
-                None,
-                PortTrigger::Tcp {
-                    mode: StreamMode::Http,
-                    ..
-                },
-            ) => "The only one, or the path's first segment",
-            (None, _) => "The only one",
+        let topics: Vec<_> = trigger.topics().iter().map(ToString::to_string).collect();
+        let route = match trigger.route() {
+            Some(route) => route.to_owned(),
+            None if trigger.has_paths() => "The only one, or the path's first segment".to_owned(),
+            None if topics.is_empty() => "The only one".to_owned(),
+            None => topics.join(", "),
         };
-        (trigger.plain(), route.to_owned())
+        (trigger.plain(), route)
     });
     OwnPorts {
         name: name.to_owned(),
@@ -252,6 +248,8 @@ fn ports(
 }
 
 fn row(trigger: PortTrigger, route: String, port: &PortView, report: &IngressReport) -> PortRow {
+    let counts = port.messages.map(|counts| format!(": {counts}"));
+    let counts = counts.unwrap_or_default();
     PortRow {
         port: format!("{} {}", port.protocol.as_str(), port.port),
         receives: match trigger {
@@ -263,6 +261,8 @@ fn row(trigger: PortTrigger, route: String, port: &PortView, report: &IngressRep
                 format!("Datagrams, up to {} at once", batch.max)
             }
             PortTrigger::Udp { .. } => "Datagrams".to_owned(),
+            PortTrigger::Coap { .. } => format!("CoAP requests{counts}"),
+            PortTrigger::Mqtt { .. } => format!("MQTT messages{counts}"),
         },
         route,
         by: match port.by {

@@ -11,10 +11,12 @@ use crate::model::{InvalidField, PortLimits, PortRate};
 
 use super::form::Form;
 
-const RULE: &str = "must be a port in each line, such as \"tcp 9000\", \"tcp 9001 raw\", \"udp 9002\" or \
-                    \"udp 9003 batch 64 wait 2\"";
+const RULE: &str = "must be a port in each line, such as \"tcp 9000\", \"tcp 9001 raw\", \"udp 9002\", \
+                    \"udp 9003 batch 64 wait 2\", \"coap 5683\" \
+                    or \"mqtt 1883 topic sensors/# response answers/{client}\"";
 const ROUTED_RULE: &str = "must be a port in each line, such as \"tcp 9000\", \"tcp 9001 raw route checkout\", \
-                           \"udp 9002 route checkout\" or \"udp 9003 batch 64 wait 2 route checkout\"";
+                           \"udp 9002 route checkout\", \"udp 9003 batch 64 wait 2 route checkout\", \
+                           \"coap 5683\" or \"mqtt 1883 topic sensors/# response answers/{client} route motion\"";
 
 /// The setting as the form shows it.
 pub(super) fn present(triggers: &[impl Display]) -> String {
@@ -55,6 +57,26 @@ fn port(line: &str, routed: bool) -> Option<Value> {
     let mut port = json!({"protocol": protocol, "port": number(words.next()?)?});
     while let Some(word) = words.next() {
         match (protocol.as_str(), word) {
+            ("mqtt", "topic") => {
+                let topic = json!({"filter": words.next()?});
+                match port.get_mut("topics").and_then(Value::as_array_mut) {
+                    Some(topics) => topics.push(topic),
+                    None => port["topics"] = json!([topic]),
+                }
+            }
+            ("mqtt", "response" | "route") => {
+                let name = match word {
+                    "response" => "response_topic",
+                    _ if routed => "route",
+                    _ => return None,
+                };
+                let topics = port.get_mut("topics")?.as_array_mut()?;
+                let topic = topics.last_mut()?.as_object_mut()?;
+                if topic.contains_key(name) {
+                    return None;
+                }
+                topic.insert(name.to_owned(), words.next()?.into());
+            }
             ("tcp", "http" | "raw") if port.get("mode").is_none() => port["mode"] = word.into(),
             ("udp", "batch") => port["batch"]["max"] = number(words.next()?)?.into(),
             (_, "route") if routed && port.get("route").is_none() => {
@@ -187,12 +209,13 @@ mod tests {
     #[test]
     fn lines_are_ports() {
         assert_eq!(
-            value("tcp 9000\nTCP 9001 raw\nudp 9002\nudp 9003 batch 64 wait 2"),
+            value("tcp 9000\nTCP 9001 raw\nudp 9002\nudp 9003 batch 64 wait 2\ncoap 5683"),
             Ok(json!([
                 {"protocol": "tcp", "port": 9000},
                 {"protocol": "tcp", "port": 9001, "mode": "raw"},
                 {"protocol": "udp", "port": 9002},
                 {"protocol": "udp", "port": 9003, "batch": {"max": 64, "wait_ms": 2}},
+                {"protocol": "coap", "port": 5683},
             ]))
         );
         assert_eq!(value(""), Ok(json!([])));
@@ -205,6 +228,11 @@ mod tests {
             "udp 1 batch",
             "tcp 1 raw raw",
             "tcp 1 route r",
+            "coap 1 raw",
+            "mqtt 1 response a",
+            "mqtt 1 topic",
+            "mqtt 1 topic a route r",
+            "mqtt 1 topic a response b response c",
         ] {
             let error = value(&format!("tcp 1\n{wrong}")).expect_err(wrong);
             assert_eq!(
@@ -216,7 +244,8 @@ mod tests {
 
     #[test]
     fn lines_of_a_chain_have_routes() {
-        let text = "tcp 9000\ntcp 9001 raw route r\nudp 9003 batch 64 wait 2 route r";
+        let text = "tcp 9000\ntcp 9001 raw route r\nudp 9003 batch 64 wait 2 route r\ncoap 1\ncoap 2 route r\nmqtt 3\n\
+                    mqtt 4 topic a/# response b/{client} route r topic # route s";
         let setting = routed_value(text).expect("ports");
         let triggers: Vec<chain::Trigger> = serde_json::from_value(setting).expect("triggers");
         assert_eq!(present(&triggers), text);

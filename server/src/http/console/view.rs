@@ -65,6 +65,8 @@ pub fn trigger(trigger: Trigger) -> &'static str {
         Trigger::Udp => "udp",
         Trigger::Tcp => "tcp",
         Trigger::Chain => "chain",
+        Trigger::Coap => "coap",
+        Trigger::Mqtt => "mqtt",
     }
 }
 

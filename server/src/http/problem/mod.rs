@@ -85,6 +85,12 @@ impl Problem {
         &self.inner.detail
     }
 
+    /// After how many seconds to come back, if that is known.
+    pub fn retry_after(&self) -> Option<u32> {
+        let value = self.inner.headers.get(header::RETRY_AFTER)?;
+        value.to_str().ok()?.parse().ok()
+    }
+
     /// What the log should say beyond the detail.
     pub fn cause(&self) -> Option<&str> {
         self.inner.cause.as_deref()

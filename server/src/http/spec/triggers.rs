@@ -4,16 +4,20 @@ use serde_json::{Map, Value};
 
 use super::fields::{Fields, Input, invalid, type_of};
 use crate::model::{
-    Batch, InvalidField, MAX_BATCH, MAX_BATCH_WAIT_MS, MAX_PORTS, Port, PortTrigger, StreamMode,
-    chain,
+    Batch, InvalidField, MAX_BATCH, MAX_BATCH_WAIT_MS, MAX_PORTS, MAX_TOPICS, MqttTopic, Port,
+    PortTrigger, StreamMode, all_topics, chain, topics,
 };
 
 const RULE: &str =
     "must be a list of ports such as [{\"protocol\": \"tcp\", \"port\": 9000}], or [] for none";
-const PROTOCOL_RULE: &str = "must be \"tcp\" or \"udp\"";
+const PROTOCOL_RULE: &str = "must be \"tcp\", \"udp\", \"coap\" or \"mqtt\"";
 const PORT_RULE: &str = "must be a whole number from 1 to 65535";
 const MODE_RULE: &str = "must be \"http\" or \"raw\"";
 const ROUTE_RULE: &str = "must be the name of a route of the chain, or null";
+const TOPICS_RULE: &str = "must be a list of 1 to 64 topics such as [{\"filter\": \"sensors/#\"}]";
+const TOPIC_RULE: &str = "must be an object such as {\"filter\": \"sensors/#\", \"response_topic\": \"answers/{client}\"}";
+const FILTER_RULE: &str = "must be a filter of topics such as \"sensors/+/motion\"";
+const RESPONSE_RULE: &str = "must be a topic such as \"answers/{client}\", or null";
 const BATCH_RULE: &str =
     "must be an object with max and wait_ms, such as {\"max\": 64, \"wait_ms\": 2}";
 
@@ -140,6 +144,18 @@ impl Place {
                 let port = self.port(object)?;
                 Ok(PortTrigger::Udp { port, batch })
             }
+            Some("coap") => {
+                self.only(object, &[&["protocol", "port"][..], more].concat(), "")?;
+                let port = self.port(object)?;
+                Ok(PortTrigger::Coap { port })
+            }
+            Some("mqtt") => {
+                // Routes are those of its topics.
+                self.only(object, &["protocol", "port", "topics"], "")?;
+                let port = self.port(object)?;
+                let topics = self.topics(object.get("topics"), more)?;
+                Ok(PortTrigger::Mqtt { port, topics })
+            }
             _ => Err(invalid(&self.name(".protocol"), protocol, PROTOCOL_RULE)),
         }
     }
@@ -149,6 +165,52 @@ impl Place {
         let port = value.as_u64().and_then(|port| u16::try_from(port).ok());
         port.filter(|port| *port > 0)
             .ok_or_else(|| invalid(&self.name(".port"), value, PORT_RULE))
+    }
+
+    /// The topics of a port for MQTT, which may have `more` fields.
+    fn topics(&self, value: Option<&Value>, more: &[&str]) -> Result<Vec<MqttTopic>, InvalidField> {
+        let items = match value {
+            None => return Ok(all_topics()),
+            Some(Value::Array(items)) if (1..=MAX_TOPICS).contains(&items.len()) => items,
+            Some(other) => return Err(invalid(&self.name(".topics"), other, TOPICS_RULE)),
+        };
+        let one = |(item, index): (&Value, usize)| {
+            let within = format!(".topics[{index}]");
+            let Value::Object(object) = item else {
+                return Err(invalid(&self.name(&within), item, TOPIC_RULE));
+            };
+            let known = [&["filter", "response_topic"][..], more].concat();
+            self.only(object, &known, &within)?;
+            let text = |name: &str, rule: &str| match object.get(name) {
+                None | Some(Value::Null) => Ok(None),
+                Some(Value::String(text)) => Ok(Some(text.clone())),
+                Some(other) => Err(invalid(
+                    &self.name(&format!("{within}.{name}")),
+                    other,
+                    rule,
+                )),
+            };
+            let right = |name: &str, text: &str, wrong: Option<&'static str>| match wrong {
+                None => Ok(()),
+                Some(rule) => Err(invalid(
+                    &self.name(&format!("{within}.{name}")),
+                    &text.into(),
+                    rule,
+                )),
+            };
+            let filter = text("filter", FILTER_RULE)?.unwrap_or_default();
+            right("filter", &filter, topics::wrong_filter(&filter))?;
+            let response_topic = text("response_topic", RESPONSE_RULE)?;
+            if let Some(topic) = &response_topic {
+                right("response_topic", topic, topics::wrong_response_topic(topic))?;
+            }
+            Ok(MqttTopic {
+                filter,
+                response_topic,
+                route: text("route", ROUTE_RULE)?,
+            })
+        };
+        items.iter().zip(0..).map(one).collect()
     }
 
     fn batch(&self, object: &Map<String, Value>) -> Result<Batch, InvalidField> {
@@ -216,6 +278,9 @@ mod tests {
             {"protocol": "tcp", "port": 9001, "mode": "raw"},
             {"protocol": "udp", "port": 9000},
             {"protocol": "udp", "port": 65535, "batch": {"max": 64, "wait_ms": 2}},
+            {"protocol": "coap", "port": 5683},
+            {"protocol": "mqtt", "port": 1883},
+            {"protocol": "mqtt", "port": 1884, "topics": [{"filter": "a/+", "response_topic": null}]},
         ]);
         let read_back = read(all.clone()).unwrap().unwrap();
         let lines: Vec<_> = read_back.iter().map(ToString::to_string).collect();
@@ -225,7 +290,10 @@ mod tests {
                 "tcp 9000",
                 "tcp 9001 raw",
                 "udp 9000",
-                "udp 65535 batch 64 wait 2"
+                "udp 65535 batch 64 wait 2",
+                "coap 5683",
+                "mqtt 1883",
+                "mqtt 1884 topic a/+"
             ]
         );
         let text = Input::Text(all.to_string());
@@ -245,6 +313,7 @@ mod tests {
             json!([{"protocol": "udp", "port": 1}, item])
         };
         let batch = |batch: Value| json!([{"protocol": "udp", "port": 1, "batch": batch}]);
+        let mqtt = |topics: Value| json!([{"protocol": "mqtt", "port": 1, "topics": topics}]);
         let many: Vec<_> = (1..=MAX_PORTS + 1)
             .map(|port| json!({"protocol": "tcp", "port": port}))
             .collect();
@@ -273,6 +342,30 @@ mod tests {
             (
                 json!([{"protocol": "udp", "port": 1, "mode": "raw"}]),
                 "triggers[0].mode",
+            ),
+            (mqtt(json!([])), "triggers[0].topics"),
+            (mqtt(json!("a")), "triggers[0].topics"),
+            (mqtt(json!(["a"])), "triggers[0].topics[0]"),
+            (mqtt(json!([{}])), "triggers[0].topics[0].filter"),
+            (
+                mqtt(json!([{"filter": "#"}, {"filter": "a b"}])),
+                "triggers[0].topics[1].filter",
+            ),
+            (
+                mqtt(json!([{"filter": "#", "response_topic": "a/#"}])),
+                "triggers[0].topics[0].response_topic",
+            ),
+            (
+                mqtt(json!([{"filter": "#", "route": "r"}])),
+                "triggers[0].topics[0].route",
+            ),
+            (
+                json!([{"protocol": "coap", "port": 1, "batch": {"max": 2}}]),
+                "triggers[0].batch",
+            ),
+            (
+                json!([{"protocol": "udp", "port": 1}, {"protocol": "coap", "port": 1}]),
+                "triggers[1].port",
             ),
             (
                 json!([{"protocol": "udp", "port": 1}, {"protocol": "udp", "port": 1, "batch": {"max": 2}}]),

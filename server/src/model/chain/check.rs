@@ -45,20 +45,37 @@ impl Spec {
     fn check_triggers(&self) -> Result<(), InvalidField> {
         for (trigger, at) in self.triggers.iter().zip(0..) {
             let field = format!("triggers[{at}].route");
-            match trigger.route() {
-                Some(route) if !self.routes.contains_key(route) => {
-                    let rule = format!("must be a route of the chain: {}", self.some_routes());
-                    return Err(refuse(&field, route, rule));
-                }
-                None if !trigger.is_http() && self.route_of(trigger).is_none() => {
-                    let rule = format!(
-                        "must be given, because the chain has several routes: {}",
-                        self.some_routes()
-                    );
-                    return Err(refuse(&field, Value::Null, rule));
-                }
-                _ => {}
+            for (topic, index) in trigger.topics().iter().zip(0..) {
+                let field = format!("triggers[{at}].topics[{index}].route");
+                self.check_named_route(&field, topic.route.as_deref(), false)?;
             }
+            if trigger.topics().is_empty() {
+                self.check_named_route(&field, trigger.route(), trigger.has_paths())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A route has to be there, and named where there are several, if not by what comes itself.
+    fn check_named_route(
+        &self,
+        field: &str,
+        route: Option<&str>,
+        by_path: bool,
+    ) -> Result<(), InvalidField> {
+        match route {
+            Some(route) if !self.routes.contains_key(route) => {
+                let rule = format!("must be a route of the chain: {}", self.some_routes());
+                return Err(refuse(field, route, rule));
+            }
+            None if !by_path && self.routes.len() != 1 => {
+                let rule = format!(
+                    "must be given, because the chain has several routes: {}",
+                    self.some_routes()
+                );
+                return Err(refuse(field, Value::Null, rule));
+            }
+            _ => {}
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Spec;
-use crate::model::{Batch, Port, PortTrigger, StreamMode};
+use crate::model::{Batch, MqttTopic, Port, PortTrigger, StreamMode, all_topics};
 
 /// A port that sends requests through a chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -42,15 +42,37 @@ pub enum Trigger {
         #[schema(required = false)]
         route: Option<String>,
     },
+    /// CoAP (RFC 7252) over UDP.
+    Coap {
+        /// Its number; not used by a function, another chain or another program. CoAP's own is 5683.
+        #[schema(minimum = 1, maximum = 65535)]
+        port: u16,
+        /// The route of what comes to it. Null is the chain's only route, or the first segment of the path.
+        #[serde(default)]
+        #[schema(required = false)]
+        route: Option<String>,
+    },
+    /// MQTT 3.1.1 and 5 over TCP.
+    Mqtt {
+        /// Its number; not used by a function, another chain or another program. MQTT's own is 1883.
+        #[schema(minimum = 1, maximum = 65535)]
+        port: u16,
+        /// Which messages there are, and their routes: that of the first filter that fits.
+        #[serde(default = "all_topics")]
+        #[schema(required = false, min_items = 1, max_items = 64)]
+        topics: Vec<MqttTopic>,
+    },
 }
 
 impl Trigger {
-    /// A port with its route.
+    /// A port with its route. One for MQTT has none: its topics have theirs.
     #[must_use]
     pub fn new(trigger: PortTrigger, route: Option<String>) -> Self {
         match trigger {
             PortTrigger::Tcp { port, mode } => Self::Tcp { port, mode, route },
             PortTrigger::Udp { port, batch } => Self::Udp { port, batch, route },
+            PortTrigger::Coap { port } => Self::Coap { port, route },
+            PortTrigger::Mqtt { port, topics } => Self::Mqtt { port, topics },
         }
     }
 
@@ -58,8 +80,13 @@ impl Trigger {
     #[must_use]
     pub fn plain(&self) -> PortTrigger {
         match *self {
+            Self::Mqtt { port, ref topics } => PortTrigger::Mqtt {
+                port,
+                topics: topics.clone(),
+            },
             Self::Tcp { port, mode, .. } => PortTrigger::Tcp { port, mode },
             Self::Udp { port, batch, .. } => PortTrigger::Udp { port, batch },
+            Self::Coap { port, .. } => PortTrigger::Coap { port },
         }
     }
 
@@ -73,18 +100,32 @@ impl Trigger {
     #[must_use]
     pub fn route(&self) -> Option<&str> {
         match self {
-            Self::Tcp { route, .. } | Self::Udp { route, .. } => route.as_deref(),
+            Self::Tcp { route, .. } | Self::Udp { route, .. } | Self::Coap { route, .. } => {
+                route.as_deref()
+            }
+            Self::Mqtt { .. } => None,
+        }
+    }
+
+    /// What it names routes for beside itself.
+    #[must_use]
+    pub fn topics(&self) -> &[MqttTopic] {
+        match self {
+            Self::Mqtt { topics, .. } => topics,
+            _ => &[],
         }
     }
 
     /// Whether what comes can say itself which route it is for.
-    pub(super) fn is_http(&self) -> bool {
+    #[must_use]
+    pub fn has_paths(&self) -> bool {
         matches!(
             self,
-            Self::Tcp {
-                mode: StreamMode::Http,
-                ..
-            }
+            Self::Coap { .. }
+                | Self::Tcp {
+                    mode: StreamMode::Http,
+                    ..
+                }
         )
     }
 }
@@ -113,7 +154,7 @@ impl Spec {
         self.triggers.iter().find(|trigger| trigger.port() == port)
     }
 
-    /// The route of all that comes to a port; none if each HTTP request says it by its path.
+    /// The route of all that comes to a port; none if each request says it by its path.
     #[must_use]
     pub fn route_of<'a>(&'a self, trigger: &'a Trigger) -> Option<&'a str> {
         let only = match self.routes.len() {
@@ -147,13 +188,20 @@ mod tests {
                 json!({"protocol": "udp", "port": 2, "batch": {"max": 4}, "route": "visit"}),
                 "udp 2 batch 4 wait 0 route visit",
             ),
+            (json!({"protocol": "coap", "port": 3}), "coap 3"),
+            (json!({"protocol": "mqtt", "port": 4}), "mqtt 4"),
+            (
+                json!({"protocol": "mqtt", "port": 4, "topics": [{"filter": "a/#", "route": "visit", "response_topic": "b"}, {"filter": "#"}]}),
+                "mqtt 4 topic a/# response b route visit topic #",
+            ),
         ] {
             let trigger = trigger(value);
             assert_eq!(trigger.to_string(), line);
             let again = Trigger::new(trigger.plain(), trigger.route().map(str::to_owned));
             assert_eq!(again, trigger);
             let shown = serde_json::to_value(&trigger).expect("JSON");
-            assert!(shown.get("route").is_some(), "{shown}");
+            let has_topics = shown.get("topics").is_some();
+            assert!(has_topics || shown.get("route").is_some(), "{shown}");
         }
     }
 
