@@ -570,7 +570,10 @@ fn the_gateway_hears_what_a_killed_member_sent() {
             other @ Heard::Denied { .. } => panic!("{other:?}"),
         }
     }
-    assert!(matches!(lines.try_recv(), Err(RecvError::Gone(Instance(1)))));
+    assert!(matches!(
+        lines.try_recv(),
+        Err(RecvError::Gone(Instance(1)))
+    ));
     assert_eq!(lines.try_recv().expect("told once"), None);
     assert_eq!(lines.take_broken(), []);
     assert!(!lines.close(id), "it is closed");

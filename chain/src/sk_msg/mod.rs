@@ -153,44 +153,41 @@ impl SkMsg {
 
     /// The next descriptor among the records that have come; none, too, where the control socket comes before the others.
     fn next(&mut self) -> Result<Option<Arrival>, RecvError> {
-        while let Some(&words) = self.records.front() {
-            let (from, descriptor) = match read(words) {
-                Record::News(News::Look) => {
-                    self.records.pop_front();
-                    self.has_notice = true;
-                    return Ok(None);
-                }
-                Record::News(News::Gone(peer)) => {
-                    self.records.pop_front();
-                    self.inputs.retain(|input| input.from != peer);
-                    self.outputs.retain(|output| output.to != peer);
-                    self.early.retain(|(from, _)| *from != peer);
-                    return Err(RecvError::Gone(peer));
-                }
-                Record::Descriptor(from, descriptor) => (from, descriptor),
-            };
-            self.records.pop_front();
-            let Some(input) = self.inputs.iter_mut().find(|input| input.from == from) else {
-                if self.closed.contains(&from) {
-                    let refused = Refused::NoEdge(from);
-                    return Err(RecvError::Refused { from, refused });
-                }
-                // The kernel lets pass what the chain's edges allow. The peer is new.
-                self.early.push((from, words));
+        let Some(words) = self.records.pop_front() else {
+            return Ok(None);
+        };
+        let (from, descriptor) = match read(words) {
+            Record::News(News::Look) => {
                 self.has_notice = true;
                 return Ok(None);
-            };
-            input.taken = input.taken.wrapping_add(1) & output::POSITION;
-            input.tail.store(input.taken, Ordering::Release);
-            return Ok(Some(Arrival {
-                from,
-                descriptor: Descriptor {
-                    target: self.me,
-                    ..descriptor
-                },
-            }));
-        }
-        Ok(None)
+            }
+            Record::News(News::Gone(peer)) => {
+                self.inputs.retain(|input| input.from != peer);
+                self.outputs.retain(|output| output.to != peer);
+                self.early.retain(|(from, _)| *from != peer);
+                return Err(RecvError::Gone(peer));
+            }
+            Record::Descriptor(from, descriptor) => (from, descriptor),
+        };
+        let Some(input) = self.inputs.iter_mut().find(|input| input.from == from) else {
+            if self.closed.contains(&from) {
+                let refused = Refused::NoEdge(from);
+                return Err(RecvError::Refused { from, refused });
+            }
+            // The kernel lets pass what the chain's edges allow. The peer is new.
+            self.early.push((from, words));
+            self.has_notice = true;
+            return Ok(None);
+        };
+        input.taken = input.taken.wrapping_add(1) & output::POSITION;
+        input.tail.store(input.taken, Ordering::Release);
+        Ok(Some(Arrival {
+            from,
+            descriptor: Descriptor {
+                target: self.me,
+                ..descriptor
+            },
+        }))
     }
 
     /// Reads from the socket; waits until the deadline if there is one. Whether anything came.
@@ -237,9 +234,7 @@ impl Transport for SkMsg {
             if std::mem::take(&mut self.has_notice) {
                 return Err(RecvError::Interrupted);
             }
-            if self.records.is_empty()
-                && !self.read(Some(deadline))?
-                && Instant::now() >= deadline
+            if self.records.is_empty() && !self.read(Some(deadline))? && Instant::now() >= deadline
             {
                 return Err(RecvError::TimedOut);
             }

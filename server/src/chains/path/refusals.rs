@@ -101,9 +101,9 @@ impl Path {
     pub(super) fn deny(&self, from: Instance, denied: &Denied) {
         let to = denied.descriptor.target;
         let seat = self.seat_of(from);
-        let before = seat.as_ref().map_or(0, |seat| {
-            seat.denied.fetch_add(1, Ordering::Relaxed)
-        });
+        let before = seat
+            .as_ref()
+            .map_or(0, |seat| seat.denied.fetch_add(1, Ordering::Relaxed));
         self.note_refusal(from, to, name(denied.reason), before);
         if denied.is_returned {
             self.reclaim(from, denied);
@@ -120,7 +120,10 @@ impl Path {
     /// freed and is used again is not meant. To whom it belongs, only the pool knows.
     fn reclaim(&self, from: Instance, denied: &Denied) {
         let block = Block::of(&denied.descriptor);
-        let ended = self.pending.remove_if(|_, entry| entry.block == block).pop();
+        let ended = self
+            .pending
+            .remove_if(|_, entry| entry.block == block)
+            .pop();
         if let Some((_, entry)) = ended {
             let to = denied.descriptor.target;
             let target = self.name(self.member_of(to));

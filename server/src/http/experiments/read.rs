@@ -92,7 +92,7 @@ pub async fn get(
         ("id" = i64, Path, minimum = 1, description = "Number of the experiment"),
         ("path" = String, Path, description = "Path of the file"),
     ),
-    responses((status = 200, description = "The file", body = Vec<u8>, content_type = "application/octet-stream")),
+    responses((status = 200, description = "The file, as what its name says", body = Vec<u8>, content_type = "*/*")),
     extensions(("x-errors" = json!(["not_found"]))),
 )]
 pub async fn file(

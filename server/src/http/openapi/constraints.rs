@@ -26,9 +26,14 @@ const HEADER_NAME: &str = "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,253}$";
 /// Adds them to the document.
 pub(super) fn add(document: &mut Value) {
     tuples_as_lists(document);
-    let code = &mut document["paths"]["/api/v1/functions/{name}/code"]["put"]["requestBody"];
-    code["content"]["application/zip"]["schema"] = bytes();
-    code["content"]["text/x-python"]["schema"] = json!({"type": "string"});
+    for (path, method) in [
+        ("/api/v1/functions/{name}/code", "put"),
+        ("/api/v1/functions/{name}/versions", "post"),
+    ] {
+        let code = &mut document["paths"][path][method]["requestBody"];
+        code["content"]["application/zip"]["schema"] = bytes();
+        code["content"]["text/x-python"]["schema"] = json!({"type": "string"});
+    }
     let archive = &mut document["paths"]["/api/v1/functions/{name}/versions/{n}/code"]["get"];
     archive["responses"]["200"]["content"]["application/zip"]["schema"] = bytes();
     let schemas = &mut document["components"]["schemas"];

@@ -31,6 +31,8 @@ async fn an_experiment_is_created_watched_and_read() {
     browser.paste("#config", r#"{"SubExperiments": []}"#).await;
     browser.click("#stellar-button").await;
     browser.wait_for_text("#problem", "SubExperiments").await;
+    // The browser tells of the answer's status.
+    browser.console().await;
     browser.look("lab-refused").await;
     browser.click("#new-duet summary").await;
     browser.fill("#first", "nobody").await;
@@ -40,6 +42,7 @@ async fn an_experiment_is_created_watched_and_read() {
         .await;
     let kept = browser.find("#first").await.prop("value").await;
     assert_eq!(kept.expect("a field").as_deref(), Some("nobody"));
+    browser.console().await;
     browser.fill("#first", "summed").await;
     browser.fill("#calls", "4").await;
     browser.click("#duet-button").await;

@@ -168,7 +168,10 @@ def handler(event, context):
     let live = eventually("no block is lost", LIMIT, settled).await;
     for refusal in live["refusals"].as_array().expect("a list") {
         let reason = refusal["reason"].as_str().expect("a reason");
-        assert!(["no_such_instance", "instance_gone"].contains(&reason), "{refusal}");
+        assert!(
+            ["no_such_instance", "instance_gone"].contains(&reason),
+            "{refusal}"
+        );
     }
 }
 
