@@ -10,6 +10,19 @@
 #include "ingress_maps.h"
 
 /*
+ * A bijection without structure (the last step of MurmurHash3). Of neighbours, which come in arithmetic progression, the sums below
+ * are in arithmetic progression too: with one in a hundred keys, a /24 would share a few sets.
+ */
+static __always_inline __u32 scatter(__u32 word)
+{
+	word ^= word >> 16;
+	word *= 0x85ebca6b;
+	word ^= word >> 13;
+	word *= 0xc2b2ae35;
+	return word ^ word >> 16;
+}
+
+/*
  * Strongly universal (Thorup, "High Speed Hashing for Integers and Strings", 3.4): whatever two sources are, they share a set by
  * chance only, as long as the keys are secret. Who wants to lose a bucket cannot choose addresses for it.
  */
@@ -19,7 +32,7 @@ static __always_inline __u32 set_of(const __u64 *prefix, __u32 function, const s
 
 	hash += (settings->hash[2] + (__u32)prefix[1]) * (settings->hash[3] + (prefix[1] >> 32));
 	hash += settings->hash[4] * function;
-	return (hash >> 32) & settings->last_set;
+	return scatter(hash >> 32) & settings->last_set;
 }
 
 static __always_inline struct source *find(struct set *set, const __u64 *prefix, __u32 function)

@@ -5,7 +5,7 @@ pub(crate) mod maps;
 
 use std::collections::BTreeMap;
 
-use aya::maps::Array;
+use aya::maps::{Array, MapError};
 use aya::programs::{SchedClassifier, SkLookup, Xdp};
 use aya::{Ebpf, EbpfLoader};
 
@@ -132,6 +132,20 @@ impl Ingress {
     #[must_use]
     pub fn programs(&self) -> &[ProgramReport] {
         &self.programs
+    }
+
+    /// Has sources share sets by these keys, and not by secret ones.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    ///
+    /// # Panics
+    /// If the object has no settings.
+    pub fn test_keys(&mut self, hash: [u64; 5]) -> Result<(), MapError> {
+        let map = self.object.map_mut("settings").expect("the object has it");
+        let mut map = Array::try_from(map)?;
+        let settings: Settings = map.get(&0, 0)?;
+        map.set(0, Settings { hash, ..settings }, 0)
     }
 
     /// Runs the XDP program on a frame `repeat` times, attached or not: its verdict, and nanoseconds for one run. The

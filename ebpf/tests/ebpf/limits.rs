@@ -285,6 +285,29 @@ fn a_source_is_admitted_once_by_all_processors() {
     );
 }
 
+/// With one in a hundred keys, what is summed of neighbours differs in bits only that do not choose the set.
+#[test]
+fn neighbours_have_buckets_of_their_own_whatever_the_keys() {
+    if !can_run() {
+        return;
+    }
+    let (mut ingress, mut maps) = with_function();
+    let limits = Limits {
+        source: burst(10),
+        ..Limits::default()
+    };
+    maps.functions.limit(1, limits).expect("limited");
+    // An IPv4 address is the upper half of a word whose lower half is this.
+    let mapped = 0xffff_0000_u64;
+    let weak = [0, 0, (1_u64 << 28).wrapping_sub(mapped), 0, 0];
+    ingress.test_keys(weak).expect("set");
+    for host in 0..200 {
+        passed(&ingress, &udp(&format!("192.0.2.{host}:5000"), TO4), 1);
+    }
+    let sources = maps.sources.all().len();
+    assert!(sources > 190, "{sources} of 200 neighbours are known");
+}
+
 #[test]
 fn indices_without_room_are_refused() {
     if !can_run() {
