@@ -11,23 +11,22 @@
 //! again. A member that hoards keeps its own grant, and no more.
 //!
 //! A block's **owner** is who gives it back, not who has it in hand: descriptors pass between members without the
-//! gateway. For the case that a member dies with blocks in hand, senders note in the block's [`Note`] to whom they pass it on. Notes are
-//! claims, in memory that members write. The gateway takes from them which requests to fail early; if they are wrong, it
-//! fails another request of the same chain, or the deadline does. Nothing is freed by a note.
+//! gateway. For the case that a member dies with blocks in hand, senders note in the block's [`Note`](crate::notes::Note) to
+//! whom they pass it on. Notes are claims, in memory that members write. The gateway takes from them which requests to fail
+//! early; if they are wrong, it fails another request of the same chain, or the deadline does. Nothing is freed by a note.
+
+mod noted;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use crate::accounts::Accounts;
 use crate::descriptor::Descriptor;
-use crate::envelope::Envelope;
 use crate::error::{ChainError, Exhausted, Refused};
 use crate::file::File;
 use crate::id::{Instance, Owner};
 use crate::memory::{Ledger, Memory, Writable};
-use crate::notes::{self, Note};
 use crate::shape::{ENTRIES_AT, Shape};
-use crate::trace::Stay;
 
 /// First word of a ledger: `HEARTHLG` as bytes.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"HEARTHLG");
@@ -251,57 +250,5 @@ impl Pool {
     fn clear(&self, index: u32) {
         let all = self.shape.bytes_of(index, self.shape.block_bytes());
         self.memory.clear(all);
-    }
-
-    /// Says of a request's first block what its members have to know, and forgets their stays in an earlier use.
-    pub fn describe(&self, block: Block, envelope: &Envelope) {
-        notes::describe(&self.memory, self.shape, block.index, envelope);
-    }
-
-    /// The stays that members have noted, in their order: claims.
-    ///
-    /// # Errors
-    /// The block is not in use.
-    pub fn stays(&self, block: Block) -> Result<Vec<Stay>, Refused> {
-        self.accounts.owner(block.index, block.generation)?;
-        Ok(notes::stays(&self.memory, self.shape, block.index))
-    }
-
-    /// Notes to whom a block is passed on.
-    pub fn note(&self, block: Block, note: Note) {
-        if block.index < self.shape.blocks() {
-            self.memory
-                .store(self.shape.note_of(block.index), note.pack());
-        }
-    }
-
-    /// What members say of a block: for the hop that a request reached.
-    ///
-    /// # Errors
-    /// The block is not in use.
-    pub fn noted(&self, block: Block) -> Result<Note, Refused> {
-        self.accounts.owner(block.index, block.generation)?;
-        Ok(Note::unpack(
-            self.memory.load(self.shape.note_of(block.index)),
-        ))
-    }
-
-    /// The owners of the blocks that, as members say, an instance had in hand or on its rings: the requests to fail now
-    /// that it has ended.
-    #[must_use]
-    pub fn held_by(&self, holder: Instance, epoch: u16) -> Vec<Owner> {
-        let mut owners = Vec::new();
-        for index in 0..self.shape.blocks() {
-            let note = Note::unpack(self.memory.load(self.shape.note_of(index)));
-            if note.holder != holder || note.epoch != epoch {
-                continue;
-            }
-            if let Some(owner) = self.accounts.current_owner(index)
-                && !owners.contains(&owner)
-            {
-                owners.push(owner);
-            }
-        }
-        owners
     }
 }

@@ -240,16 +240,6 @@ int to_sandbox(struct __sk_buff *skb)
 	return TCX_NEXT;
 }
 
-/* Gives back the port that a connection had on the host. What it carried since it was last told of is not told of. */
-static __always_inline void leave_port(const struct segment *s, struct flow *flow)
-{
-	struct back_key there = { .sport = s->dport, .dport = flow->port };
-
-	__builtin_memcpy(there.address, s->destination, sizeof(there.address));
-	flow->port = 0;
-	bpf_map_delete_elem(&back, &there);
-}
-
 /* What the rules have accepted. In the gateway's namespace, where packets leave by `up`. */
 SEC("classifier")
 int to_host(struct __sk_buff *skb)

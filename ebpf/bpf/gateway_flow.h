@@ -152,4 +152,14 @@ static __always_inline void flow_key_back(struct flow_key *key, const struct seg
 	key->protocol = s->protocol;
 }
 
+/* Gives back the port that a connection had on the host. What it carried since it was last told of is not told of. */
+static __always_inline void leave_port(const struct segment *s, struct flow *flow)
+{
+	struct back_key there = { .sport = s->dport, .dport = flow->port };
+
+	__builtin_memcpy(there.address, s->destination, sizeof(there.address));
+	flow->port = 0;
+	bpf_map_delete_elem(&back, &there);
+}
+
 #endif

@@ -6,6 +6,7 @@
 
 mod claim;
 mod counters;
+mod error;
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -24,6 +25,7 @@ use crate::sandbox::Host;
 
 pub use self::claim::Claim;
 pub use self::counters::{MessageCounters, MessageCounts};
+pub use self::error::PortError;
 
 /// How often it is tried again to open what another process has, after a restart.
 const RETRY: Duration = Duration::from_secs(5);
@@ -40,23 +42,6 @@ pub struct Opened {
     pub closed: CancellationToken,
     /// Of the messages that are understood there.
     pub counters: Arc<MessageCounters>,
-}
-
-/// Why somebody cannot have a port.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PortError {
-    /// Another function, or another chain, has it.
-    #[error("must be a free port; {0} has this one")]
-    Owner(PortOwner),
-    /// Another process has it.
-    #[error("must be a free port; {0} has this one")]
-    Process(String),
-    /// It is not one of those that functions and chains may have.
-    #[error("must be from {} to {} on this node (HEARTH_TRIGGER_PORTS)", .0.start(), .0.end())]
-    Range(RangeInclusive<u16>),
-    /// The kernel refused.
-    #[error("must be a port that can be opened: {0}")]
-    Host(String),
 }
 
 /// What is known of a port.

@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 
-use super::routes::ROUTES;
+use super::routes;
 
 /// A change on a route that is not listed here.
 pub const OTHER: &str = "other";
@@ -65,8 +65,7 @@ pub fn of(method: &Method, pattern: &str) -> Known {
 }
 
 fn listed(method: &Method, pattern: &str) -> Option<Known> {
-    ROUTES
-        .iter()
+    routes::all()
         .find(|(m, route, _)| m == method && *route == pattern)
         .map(|(_, _, known)| *known)
 }
@@ -77,7 +76,7 @@ mod tests {
 
     #[test]
     fn every_route_names_a_listed_action() {
-        for (method, route, known) in ROUTES {
+        for (method, route, known) in routes::all() {
             if let Known::Change(action) = known {
                 assert!(ALL.contains(action), "{method} {route}: {action}");
             }

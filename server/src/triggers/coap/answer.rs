@@ -6,7 +6,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::message::{Call, Code};
+use super::code::Code;
+use super::message::Call;
 use crate::http::problem::{Problem, ProblemCode};
 use crate::triggers::event::{Source, fitting_beside};
 use crate::triggers::target::Failed;

@@ -1,7 +1,8 @@
 //! `/.well-known/core`: what there is at a port (RFC 6690).
 
 use super::answer::Answer;
-use super::message::{Call, Code};
+use super::code::Code;
+use super::message::Call;
 use crate::triggers::target::Target;
 
 /// Its path.

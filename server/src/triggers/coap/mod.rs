@@ -7,6 +7,7 @@
 mod allowance;
 mod answer;
 mod block;
+mod code;
 mod exchanges;
 mod links;
 mod message;
@@ -35,8 +36,9 @@ use crate::ports::MessageCounters;
 
 use allowance::Allowance;
 use answer::Answer;
+use code::Code;
 use exchanges::{Exchanges, Seen};
-use message::{Call, Code, Head, Incoming};
+use message::{Call, Head, Incoming};
 use transfers::{Downloads, Place, Uploads};
 
 /// How long a client waits for an answer before it gets a receipt: well before it would repeat itself, after ACK_TIMEOUT = 2 s.

@@ -11,7 +11,8 @@ use tokio::time::timeout;
 
 use super::answer::Answer;
 use super::block::{self, Block};
-use super::message::{AROUND, Call, Code, Head, Options, Way, write, write_empty};
+use super::code::Code;
+use super::message::{AROUND, Call, Head, Options, Way, write, write_empty};
 use super::transfers::Place;
 use super::{Endpoint, Reply};
 use crate::triggers::datagrams::Datagram;

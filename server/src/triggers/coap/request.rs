@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use super::answer::{Answer, CoapEvent, From, fitting, of_failure, of_result};
-use super::message::{Call, Code, Head, MESSAGE_MAX};
+use super::code::Code;
+use super::message::{Call, Head, MESSAGE_MAX};
 use super::transfers::Place;
 use super::{Endpoint, Reply, links};
 use crate::model::Trigger;

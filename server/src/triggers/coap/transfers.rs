@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use super::answer::Answer;
 use super::block::Block;
-use super::message::Code;
+use super::code::Code;
 use crate::limits::network;
 
 /// How long a body may take.
