@@ -17,6 +17,8 @@ pub fn agent(server: &Server) -> Child {
         .args(["lab", "agent"])
         .env("HEARTH_URL", &server.url)
         .env("HEARTH_TOKEN", TOKEN)
+        // One that is killed removes nothing.
+        .env("TMPDIR", server.data_dir())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .kill_on_drop(true);
