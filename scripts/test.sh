@@ -4,6 +4,8 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 readonly LOGS=$TARGET/test-logs
+# How long Rust's tests may take, seconds: 20 minutes on two processors with nothing else to do.
+readonly RUST_LIMIT=${HEARTH_TEST_RUST_LIMIT:-2700}
 # Both humans and `count` read the logs: no colours.
 export CARGO_TERM_COLOR=never
 
@@ -110,7 +112,8 @@ suite build scripts/build.sh debug || finish
 # The tests wait most of their time, for timeouts and other processes: two for each processor keep it busy.
 RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc)))}
 export RUST_TEST_THREADS
-suite rust cargo test --locked --workspace --no-fail-fast || true
+# A test that never ends costs this suite, not what the others have to say.
+suite rust timeout --kill-after=10 "$RUST_LIMIT" cargo test --locked --workspace --no-fail-fast || true
 suite debian13 scripts/debian13.sh || true
 suite loom loom || true
 suite python python_runtime || true

@@ -10,7 +10,7 @@ use aya::{Ebpf, EbpfLoader};
 
 use crate::clock;
 use crate::interfaces;
-use crate::programs::{LoadError, program, told};
+use crate::programs::{LoadError, load, program, told};
 
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/flood.o"));
 
@@ -49,7 +49,7 @@ impl Flood {
             .load(OBJECT)
             .map_err(|error| refused(told(&error)))?;
         let flood = program::<Xdp>(&mut object, "flood");
-        flood.load().map_err(|error| refused(told(&error)))?;
+        load(|| flood.load()).map_err(|error| refused(told(&error)))?;
         let paces = object.take_map("paces").expect("the object has it");
         let paces = Array::try_from(paces).expect("it is an array");
         Ok(Self {

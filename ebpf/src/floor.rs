@@ -7,7 +7,7 @@ use aya::programs::Xdp;
 
 use crate::interfaces;
 use crate::link::Link;
-use crate::programs::{AttachError, LoadError, Mode, attach_xdp, program, test_run, told};
+use crate::programs::{AttachError, LoadError, Mode, attach_xdp, load, program, test_run, told};
 
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/nothing.o"));
 
@@ -26,7 +26,7 @@ impl Floor {
         };
         let mut object = Ebpf::load(OBJECT).map_err(|error| refused(told(&error)))?;
         let nothing = program::<Xdp>(&mut object, "nothing");
-        nothing.load().map_err(|error| refused(told(&error)))?;
+        load(|| nothing.load()).map_err(|error| refused(told(&error)))?;
         Ok(Self(object))
     }
 

@@ -14,6 +14,7 @@
 //! - [`Ingress`]: loads and attaches the ingress
 //! - `programs`: what loading and attaching have in common
 //! - `link`: attaching
+//! - `signals`: what loading is not to be disturbed by
 //! - [`xsk`]: AF_XDP sockets
 //! - [`Maps`]: the maps of the ingress
 //! - [`ProgramReport`], [`MapReport`]: what is loaded
@@ -39,6 +40,8 @@ mod ingress;
 mod programs;
 
 mod link;
+
+mod signals;
 
 pub mod xsk;
 

@@ -7,6 +7,7 @@ use aya::programs::{ProgramError, TestRun, TestRunOptions, Xdp};
 
 use crate::link::{Link, Place};
 use crate::report::ProgramReport;
+use crate::signals::Blocked;
 
 /// Why the ingress could not be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +84,26 @@ pub(crate) fn told(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     told
+}
+
+/// How often loading a program is begun, as libbpf does.
+const ATTEMPTS: u32 = 5;
+
+/// Loads a program, also where signals arrive: the verifier gives up with `EAGAIN` when one is pending for the thread
+/// (`do_check` in kernel/bpf/verifier.c), whatever would become of it. Blocking them is not enough, because the kernel has
+/// notices of its own that count as signals.
+pub(crate) fn load(
+    mut attempt: impl FnMut() -> Result<(), ProgramError>,
+) -> Result<(), ProgramError> {
+    let _blocked = Blocked::new();
+    for _ in 1..ATTEMPTS {
+        match attempt() {
+            Err(ProgramError::LoadError { io_error, .. })
+                if io_error.kind() == std::io::ErrorKind::WouldBlock => {}
+            done => return done,
+        }
+    }
+    attempt()
 }
 
 /// Attaches one of the object's programs.

@@ -9,7 +9,7 @@ use aya::programs::{SchedClassifier, Xdp};
 use crate::interfaces;
 use crate::link::{Link, Place};
 use crate::programs::{
-    AttachError, LoadError, Mode, attach, attach_xdp, occupied, program, report, told,
+    AttachError, LoadError, Mode, attach, attach_xdp, load, occupied, program, report, told,
 };
 use crate::records::{Forwarded, Left, Pair};
 use crate::report::ProgramReport;
@@ -46,9 +46,12 @@ impl Redirect {
     pub fn load() -> Result<Self, LoadError> {
         let mut object = Ebpf::load(OBJECT).map_err(|error| LoadError::Maps(told(&error)))?;
         let xdp = program::<Xdp>(&mut object, "redirect_xdp");
-        let xdp = report("redirect_xdp", xdp.load().and_then(|()| xdp.info()));
+        let xdp = report(
+            "redirect_xdp",
+            load(|| xdp.load()).and_then(|()| xdp.info()),
+        );
         let tc = program::<SchedClassifier>(&mut object, "redirect_tc");
-        let tc = report("redirect_tc", tc.load().and_then(|()| tc.info()));
+        let tc = report("redirect_tc", load(|| tc.load()).and_then(|()| tc.info()));
         Ok(Self {
             object,
             programs: vec![xdp, tc],

@@ -28,7 +28,7 @@ use self::table::{Open, PerCpu, Table};
 pub use self::trial::SLOT as TEST_SLOT;
 use crate::clock;
 use crate::link::Link;
-use crate::programs::{LoadError, program, report, told};
+use crate::programs::{LoadError, load, program, report, told};
 use crate::report::ProgramReport;
 
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/gateway.o"));
@@ -95,7 +95,7 @@ impl Gateway {
         let mut programs = Vec::new();
         for name in PROGRAMS {
             let loaded = program::<SchedClassifier>(&mut object, name);
-            loaded.load().map_err(|error| LoadError::Refused {
+            load(|| loaded.load()).map_err(|error| LoadError::Refused {
                 name,
                 log: told(&error),
             })?;

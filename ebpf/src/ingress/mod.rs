@@ -12,7 +12,7 @@ use aya::{Ebpf, EbpfLoader};
 use crate::clock;
 use crate::interfaces::Interface;
 use crate::link::Link;
-use crate::programs::{LoadError, Mode, program, report, test_run, told};
+use crate::programs::{LoadError, Mode, load, program, report, test_run, told};
 use crate::records::{Settings, WAYS};
 use crate::report::ProgramReport;
 
@@ -81,13 +81,16 @@ impl Ingress {
     pub fn load(capacity: Capacity) -> Result<Self, LoadError> {
         let mut object = maps(capacity)?;
         let ingress = program::<Xdp>(&mut object, "ingress");
-        ingress.load().map_err(|error| LoadError::Refused {
+        load(|| ingress.load()).map_err(|error| LoadError::Refused {
             name: "ingress",
             log: told(&error),
         })?;
         let ingress = report("ingress", ingress.info());
         let egress = program::<SchedClassifier>(&mut object, "egress");
-        let egress = report("egress", egress.load().and_then(|()| egress.info()));
+        let egress = report(
+            "egress",
+            load(|| egress.load()).and_then(|()| egress.info()),
+        );
         let steer = load_steer(&mut object);
         Self::with(object, capacity, vec![ingress, egress, steer])
     }
@@ -187,5 +190,5 @@ fn secret() -> Result<[u64; 5], String> {
 
 fn load_steer(object: &mut Ebpf) -> ProgramReport {
     let steer = program::<SkLookup>(object, "steer");
-    report("steer", steer.load().and_then(|()| steer.info()))
+    report("steer", load(|| steer.load()).and_then(|()| steer.info()))
 }

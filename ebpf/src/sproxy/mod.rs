@@ -16,7 +16,7 @@ pub use exchange::{Exchange, Pair};
 
 use crate::link::attach_to_sockets;
 use crate::maps::MapError;
-use crate::programs::{LoadError, program, report, told};
+use crate::programs::{LoadError, load, program, report, told};
 use crate::report::ProgramReport;
 
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/sproxy.o"));
@@ -70,7 +70,7 @@ impl Sproxy {
         let mut object = Ebpf::load(OBJECT).map_err(|error| LoadError::Maps(told(&error)))?;
         let refused = |log| LoadError::Refused { name: PROGRAM, log };
         let sproxy = program::<SkMsg>(&mut object, PROGRAM);
-        sproxy.load().map_err(|error| refused(told(&error)))?;
+        load(|| sproxy.load()).map_err(|error| refused(told(&error)))?;
         let program = report(PROGRAM, sproxy.info());
         let loaded = sproxy.fd().map_err(|error| refused(told(&error)))?;
         let loaded = loaded.as_fd().try_clone_to_owned();

@@ -152,6 +152,17 @@ fn nothing_is_left_after_kill_9() {
     ingress.steer(&wire.host).expect("attached");
 }
 
+/// Ends traffic when it is dropped: by the flag, and by shutting the listener down, which wakes who waits for connections.
+struct Ending<'a>(&'a AtomicBool, &'a TcpListener);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+        // It may be shut down already.
+        let _ = rustix::net::shutdown(self.1, rustix::net::Shutdown::Both);
+    }
+}
+
 #[test]
 fn another_takes_over_under_traffic() {
     if !can_run() {
@@ -173,17 +184,19 @@ fn another_takes_over_under_traffic() {
     udp.set_read_timeout(Some(PATIENCE)).expect("set");
     let stop = AtomicBool::new(false);
     let (answered, replaced) = std::thread::scope(|scope| {
+        // Whichever of the three ends first, and however, the others end as well.
+        let end = Ending(&stop, &server);
         scope.spawn(|| {
-            for connection in server.incoming() {
-                let mut connection = connection.expect("a connection");
+            let _end = Ending(&stop, &server);
+            while let Ok((mut connection, _)) = server.accept() {
+                connection.set_read_timeout(Some(PATIENCE)).expect("set");
                 let mut byte = [0];
-                if connection.read(&mut byte).expect("read") == 0 {
-                    return;
-                }
+                connection.read_exact(&mut byte).expect("read");
                 connection.write_all(&byte).expect("written");
             }
         });
         let client = scope.spawn(|| {
+            let _end = Ending(&stop, &server);
             wire.client.run(|| {
                 let mut answered = 0_u64;
                 while !stop.load(Ordering::Relaxed) {
@@ -194,7 +207,6 @@ fn another_takes_over_under_traffic() {
                     connection.read_exact(&mut byte).expect("an answer");
                     answered += 1;
                 }
-                drop(TcpStream::connect("192.0.2.2:7000").expect("connected"));
                 answered
             })
         });
@@ -214,7 +226,9 @@ fn another_takes_over_under_traffic() {
             replaced += met.expect("packets meet the program that took over");
         }
         stop.store(true, Ordering::Relaxed);
-        (client.join().expect("no request was lost"), replaced)
+        let answered = client.join().expect("no request was lost");
+        drop(end);
+        (answered, replaced)
     });
     assert!(
         answered > 0 && replaced > 0,

@@ -10,6 +10,7 @@ mod lists;
 mod live;
 mod network;
 mod refused;
+mod signals;
 mod sproxy;
 mod steering;
 mod twin;
@@ -28,7 +29,11 @@ const SMALL: Capacity = Capacity {
 
 /// The ingress with small maps.
 fn load() -> (Ingress, Maps) {
-    let ingress = Ingress::load(SMALL).expect("the programs load");
+    load_with(SMALL)
+}
+
+fn load_with(capacity: Capacity) -> (Ingress, Maps) {
+    let ingress = Ingress::load(capacity).expect("the programs load");
     let maps = Maps::new(ingress.descriptors().expect("descriptors")).expect("the maps");
     (ingress, maps)
 }

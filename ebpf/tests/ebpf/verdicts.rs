@@ -3,19 +3,24 @@
 use hearth_ebpf::limits::Limits;
 use hearth_ebpf::packet::{Outcome, TCP, UDP};
 use hearth_ebpf::records::{Drop, Node, Traffic};
-use hearth_ebpf::{Ingress, Maps, Redirect};
+use hearth_ebpf::{Capacity, Ingress, Maps, Redirect};
 use hearth_testkit::skipped::skip;
 
 use crate::corpus::{self, Expected};
 use crate::frames::{ACK, SYN, tcp, udp};
-use crate::{can_run, load};
+use crate::{SMALL, can_run, load, load_with};
 
 pub const XDP_DROP: u32 = 1;
 pub const XDP_PASS: u32 = 2;
 
 /// Function 1 with the ports of the corpus.
 pub fn with_function() -> (Ingress, Maps) {
-    let (ingress, mut maps) = load();
+    with_function_and(SMALL)
+}
+
+/// The same, with room for so many.
+pub fn with_function_and(capacity: Capacity) -> (Ingress, Maps) {
+    let (ingress, mut maps) = load_with(capacity);
     maps.functions.add(1, Limits::default()).expect("added");
     maps.ports.give_tcp(7000, 1, false).expect("given");
     maps.ports.give_udp(7000, 1, false).expect("given");
