@@ -12,7 +12,8 @@ use crate::scale::Scale;
 use crate::server::{Server, program};
 
 pub use hops::{
-    FURTHER, HOP, LARGE, PYTHON_ASLEEP, PYTHON_SPINNING, RING_ASLEEP, RING_SPINNING, SMALL, THROUGH,
+    FURTHER, HOP, LARGE, PYTHON_ASLEEP, PYTHON_SPINNING, RING_ASLEEP, RING_SPINNING, SK_MSG, SMALL,
+    THROUGH,
 };
 pub use idle::{CPU, FIRST, IDLE, OBSERVED, PSS, START};
 pub use rates::{BY_HTTP, CPU_TIME, LENGTHS, ONE, RING, lengths, two};

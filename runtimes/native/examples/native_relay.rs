@@ -3,6 +3,8 @@
 
 use std::time::Instant;
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
 use hearth_native::{Chain, ChainError, Error, InPlace, Request};
 
 fn main() {
@@ -53,9 +55,20 @@ fn main() {
                 serde_json::to_writer(request.rewrite(), &left)?;
                 Ok(request.pass())
             }
-            "time" => {
-                let times = time(&mut context.chain()?, rest.parse()?)?;
+            "time" | "time-apart" => {
+                let mut chain = context.chain()?;
+                if word == "time-apart" {
+                    stay(0)?;
+                    let mut block = chain.block()?;
+                    block.write(b"\"stay 1\"")?;
+                    chain.call_block("peer", block)?;
+                }
+                let times = time(&mut chain, rest.parse()?)?;
                 serde_json::to_writer(request.rewrite(), &times)?;
+                Ok(request.pass())
+            }
+            "stay" => {
+                stay(rest.parse()?)?;
                 Ok(request.pass())
             }
             _ => {
@@ -64,6 +77,17 @@ fn main() {
             }
         }
     })
+}
+
+/// Runs on one of the processors only: the one with this number among those that it may have.
+fn stay(number: usize) -> Result<(), Error> {
+    let may = sched_getaffinity(None).map_err(|error| Error::new("Affinity", error.to_string()))?;
+    let processors: Vec<usize> = (0..CpuSet::MAX_CPU)
+        .filter(|&cpu| may.is_set(cpu))
+        .collect();
+    let mut only = CpuSet::new();
+    only.set(processors[number % processors.len()]);
+    sched_setaffinity(None, &only).map_err(|error| Error::new("Affinity", error.to_string()))
 }
 
 /// Calls the member `peer` so many times; how long each call took, in ns.

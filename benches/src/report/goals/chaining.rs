@@ -9,7 +9,11 @@ const SUITE: &str = "chains";
 const US: f64 = 1e3;
 
 pub(super) fn chaining(documents: &Documents, goals: &mut Vec<Goal>) {
-    for (way, limit) in [(chains::RING_ASLEEP, 8.0 * US), (chains::RING_SPINNING, US)] {
+    for (way, limit) in [
+        (chains::RING_ASLEEP, 8.0 * US),
+        (chains::RING_SPINNING, US),
+        (chains::SK_MSG, 25.0 * US),
+    ] {
         let found = documents.timed(SUITE, chains::HOP, way);
         let goal = Goal::new(
             format!("one hop between two native members, {way}"),

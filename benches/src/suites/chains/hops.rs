@@ -17,21 +17,23 @@ use crate::server::{Runtime, Server};
 pub const HOP: &str = "one hop between two native members, gateway not counted";
 /// The members sleep before each.
 pub const RING_ASLEEP: &str = "ring, asleep";
-/// They spin.
+/// They spin, each on a processor of its own: else both may share one, and the figure is that of a switch.
 pub const RING_SPINNING: &str = "ring, spinning";
-/// They always spin.
+/// They sleep, and the kernel sees to each descriptor.
+pub const SK_MSG: &str = "sk_msg, asleep";
+/// They always spin, as far apart.
 const POLL: &str = "poll";
 /// Calls in one request: their times fit into its block.
 const CALLS: usize = 1000;
 
 /// The category of Python members.
-pub const FURTHER: &str = "Python members with payloads in place, 1 KB, 1 connection";
-/// What each further one adds.
+pub const FURTHER: &str = "two Python members in turns, payloads in place, 1 KB, 1 connection";
+/// What each further place in the route adds.
 pub const PYTHON_ASLEEP: &str = "each further member on p50, asleep";
 /// The same where all spin.
 pub const PYTHON_SPINNING: &str = "each further member on p50, spinning";
-/// Python members of the two chains that are compared.
-const PYTHON: [usize; 2] = [1, 5];
+/// Places of the two routes that are compared. The members are two, so that both can have a processor while they spin.
+const PLACES: [usize; 2] = [2, 34];
 const IN_PLACE: &str = "def handler(event, context):\n    pass\n";
 
 /// The category of payloads of two sizes.
@@ -85,16 +87,22 @@ fn between_native(
         })
     };
     let ways = [
-        (RING_ASLEEP, asleep, "ring"),
-        (RING_SPINNING, spinning, "ring"),
-        (POLL, asleep, "poll"),
+        (RING_ASLEEP, asleep, "ring", "time"),
+        (RING_SPINNING, spinning, "ring", "time-apart"),
+        (SK_MSG, asleep, "sk_msg", "time"),
+        (POLL, asleep, "poll", "time-apart"),
     ];
+    let node = asleep.call("GET", "/node", &Value::Null)?;
+    let has_sk_msg = node["capabilities"]["sk_msg"]["available"] == true;
     let mut all = ways.map(|_| Samples::default());
     let calls = scale.pick(CALLS, 50);
     for _ in 0..scale.pick(ROUNDS, 1) {
-        for ((_, server, transport), samples) in ways.iter().zip(&mut all) {
+        for ((name, server, transport, order), samples) in ways.iter().zip(&mut all) {
+            if *name == SK_MSG && !has_sk_msg {
+                continue;
+            }
             put(server, "hop", &settings(transport))?;
-            let order = json!(format!("time {calls}"));
+            let order = json!(format!("{order} {calls}"));
             let times = server.call("POST", "/chains/hop/routes/r/invoke", &order)?;
             for time in times.as_array().context("no times")? {
                 let round_trip = Duration::from_nanos(time.as_u64().context("a time")?);
@@ -104,7 +112,9 @@ fn between_native(
         }
     }
     for ((name, ..), samples) in ways.into_iter().zip(all) {
-        document.add(HOP, name, samples);
+        if name != SK_MSG || has_sk_msg {
+            document.add(HOP, name, samples);
+        }
     }
     Ok(())
 }
@@ -147,7 +157,7 @@ fn within(server: &Server, id: &str) -> anyhow::Result<Duration> {
     Ok(Duration::from_micros(left.saturating_sub(entered)))
 }
 
-/// Two chains that differ by four members.
+/// Two routes through the same two members.
 fn python(
     asleep: &Server,
     spinning: &Server,
@@ -155,34 +165,37 @@ fn python(
     document: &mut Document,
 ) -> anyhow::Result<()> {
     let turn = scale.pick(TURN, QUICK_TURN);
+    let payload = json!("x".repeat((1 << 10) - 2)).to_string();
+    let names = ["one", "other"];
+    let route = |places| names.into_iter().cycle().take(places).collect::<Vec<_>>();
     for (name, server) in [(PYTHON_ASLEEP, asleep), (PYTHON_SPINNING, spinning)] {
         server.deploy("in-place", Runtime::Python, IN_PLACE, &json!({}))?;
-        for count in PYTHON {
-            let each = (0..count).map(|_| ("in-place", json!({"payload": "block"})));
-            put(server, &format!("python-{count}"), &members(each))?;
-        }
-        let mut all = PYTHON.map(|_| Samples::default());
+        let member = json!({"function": "in-place", "payload": "block"});
+        let chain = json!({
+            "members": {"one": member, "other": member},
+            "routes": {"short": route(PLACES[0]), "long": route(PLACES[1])},
+        });
+        put(server, "python", &chain)?;
+        let mut all = PLACES.map(|_| Samples::default());
         for _ in 0..scale.pick(ROUNDS, 1) {
-            for (count, samples) in PYTHON.iter().zip(&mut all) {
-                let path = format!("/api/v1/chains/python-{count}/routes/r/invoke");
-                let payload = json!("x".repeat((1 << 10) - 2)).to_string();
+            for (route, samples) in ["short", "long"].iter().zip(&mut all) {
+                let path = format!("/api/v1/chains/python/routes/{route}/invoke");
                 let call = request("POST", &path, payload.as_bytes());
                 samples.extend(&drive(server.address, &call, 1, turn)?.samples);
             }
         }
-        let [one, five] = all;
         let way = if name == PYTHON_ASLEEP {
             "asleep"
         } else {
             "spinning"
         };
-        let one = document.add(FURTHER, &format!("1 member, {way}"), one);
-        let five = document.add(FURTHER, &format!("5 members, {way}"), five);
-        let further = (five - one) / (PYTHON[1] - PYTHON[0]) as f64 / 1e3;
-        document.figure(FURTHER, name, further, "µs");
-        for count in PYTHON {
-            server.call("DELETE", &format!("/chains/python-{count}"), &Value::Null)?;
+        let mut p50 = [0.0; 2];
+        for ((places, samples), p50) in PLACES.iter().zip(all).zip(&mut p50) {
+            *p50 = document.add(FURTHER, &format!("{places} places, {way}"), samples);
         }
+        let further = (p50[1] - p50[0]) / (PLACES[1] - PLACES[0]) as f64 / 1e3;
+        document.figure(FURTHER, name, further, "µs");
+        server.call("DELETE", "/chains/python", &Value::Null)?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use tokio::io::Interest;
+use tokio::sync::Notify;
 
 use crate::watched::Watched;
 
@@ -21,6 +22,8 @@ const RING_PAUSE: Duration = Duration::from_millis(1);
 /// See the module.
 pub(super) struct Bells {
     all: Watched,
+    /// Rung by the gateway itself.
+    own: Notify,
 }
 
 impl Bells {
@@ -28,6 +31,7 @@ impl Bells {
         let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         Ok(Self {
             all: Watched::new(set, Interest::READABLE)?,
+            own: Notify::new(),
         })
     }
 
@@ -52,13 +56,20 @@ impl Bells {
         let _ = epoll::delete(&self.all, bell);
     }
 
+    /// Ends the sleep.
+    pub(super) fn wake(&self) {
+        self.own.notify_one();
+    }
+
     /// Sleeps until bells have rung; the numbers of their instances. `vain` is how often the last ones have for nothing.
     pub(super) async fn rung(&self, vain: u32) -> std::io::Result<Vec<u16>> {
         if vain > FREE_RINGS {
             tokio::time::sleep(RING_PAUSE).await;
         }
-        let mut ready = self.all.readable().await?;
-        ready.clear_ready();
+        tokio::select! {
+            ready = self.all.readable() => ready?.clear_ready(),
+            () = self.own.notified() => {}
+        }
         let mut events = Vec::with_capacity(TAKEN_AT_ONCE);
         let mut rung = Vec::new();
         loop {

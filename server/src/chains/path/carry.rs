@@ -229,6 +229,14 @@ impl Carry {
         }
     }
 
+    /// The rings, where that is the way.
+    pub(super) fn inbox(&self) -> Option<&Mutex<Inbox>> {
+        match self {
+            Self::Boards { inbox, .. } => Some(inbox),
+            Self::Sockets(_) => None,
+        }
+    }
+
     /// What has come.
     pub(super) fn try_recv(&self) -> Result<Option<Heard>, RecvError> {
         match self {

@@ -9,6 +9,7 @@ mod bells;
 mod carry;
 mod figures;
 mod grants;
+mod looking;
 mod numbers;
 mod pending;
 mod refusals;
@@ -33,6 +34,7 @@ use self::carry::Carry;
 pub(super) use self::carry::Connection;
 use self::figures::Past;
 use self::grants::Abandoned;
+use self::looking::Looking;
 pub(super) use self::numbers::Numbers;
 use self::pending::{Pending, Recent};
 use self::refusals::Refusals;
@@ -75,6 +77,7 @@ pub(super) struct Path {
     news: Notify,
     /// Requests under way.
     requests: AtomicU32,
+    looking: Looking,
     /// Descriptors that the gateway has refused, by the sender's member.
     refused: Box<[AtomicU64]>,
     refusals: Refusals,
@@ -153,6 +156,7 @@ impl Path {
             abandoned: Mutex::default(),
             news: Notify::new(),
             requests: AtomicU32::new(0),
+            looking: Looking::new(engine.busy_poll()),
             refused: names.iter().map(|_| AtomicU64::new(0)).collect(),
             refusals: Refusals::default(),
             past: Past::new(names.len()),

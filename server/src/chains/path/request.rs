@@ -61,7 +61,11 @@ impl Path {
         };
         let answered = async {
             self.send_first(route, &waiting, &request).await;
-            (&mut waiting.came).await
+            let looks = admitted.has_free_core();
+            match looks.then(|| self.look_for(&mut waiting.came)).flatten() {
+                Some(came) => Ok(came),
+                None => (&mut waiting.came).await,
+            }
         };
         let came = tokio::time::timeout_at(deadline.into(), answered).await;
         let hops = self.hops(waiting.block, request.received);

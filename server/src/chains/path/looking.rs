@@ -1,0 +1,52 @@
+//! Looking for an answer before sleeping, as a function's channel does: to be woken on an idle processor takes longer than a
+//! short chain.
+//!
+//! Whoever waits for an answer looks at the gateway's rings in the receiving task's stead, one at a time. Meanwhile members need not
+//! ring; the announcement that the task sleeps is renewed afterwards, and the task woken where that comes too late.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hearth_abi::spin::{AdaptiveSpin, look};
+use parking_lot::Mutex;
+use tokio::sync::oneshot::Receiver;
+
+use super::Path;
+use super::pending::Came;
+
+/// Descriptors that are taken between two looks at the answer.
+const AT_ONCE: usize = 16;
+
+/// Whether it pays, and who is at it.
+#[derive(Debug)]
+pub(super) struct Looking(Mutex<AdaptiveSpin>);
+
+impl Looking {
+    /// Looks for so long at most; never, if that is zero.
+    pub(super) fn new(busy_poll: Duration) -> Self {
+        Self(Mutex::new(AdaptiveSpin::new(busy_poll)))
+    }
+}
+
+impl Path {
+    /// Looks for an answer for as long as that is worth a processor; none if it has not come by then.
+    pub(super) fn look_for(self: &Arc<Self>, came: &mut Receiver<Came>) -> Option<Came> {
+        let mut spin = self.looking.0.try_lock()?;
+        let inbox = self.carry.inbox()?;
+        let budget = spin.budget(Instant::now)?;
+        inbox.lock().retract();
+        let mut found = None;
+        let looked = look(budget, || {
+            if inbox.lock().is_ready() {
+                self.take_arrivals(AT_ONCE);
+            }
+            found = came.try_recv().ok();
+            found.is_some()
+        });
+        spin.learn(looked);
+        if !matches!(inbox.lock().announce(), Ok(true)) {
+            self.bells.wake();
+        }
+        found
+    }
+}
