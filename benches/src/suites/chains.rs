@@ -1,9 +1,11 @@
 //! Chains of functions: requests that pass from member to member through shared memory, beside the same functions reached one
-//! after the other over HTTP, in turns; what a hop costs; and what a chain costs that has nothing to do.
+//! after the other over HTTP and programs over gRPC, in turns; what a hop costs; and what a chain costs that has nothing to do.
 
+mod by_grpc;
 mod hops;
 mod idle;
 mod rates;
+mod targets;
 
 use serde_json::{Value, json};
 
@@ -49,6 +51,12 @@ fn members<'a>(functions: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
         }
     }
     settings
+}
+
+/// Whether the kernel carries descriptors on this host.
+fn has_sk_msg(server: &Server) -> anyhow::Result<bool> {
+    let node = server.call("GET", "/node", &Value::Null)?;
+    Ok(node["capabilities"]["sk_msg"]["available"] == true)
 }
 
 /// Puts a chain in service.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::{NO_BUSY_POLL, members, put};
+use super::{NO_BUSY_POLL, has_sk_msg, members, put};
 use crate::client::{Connection, request};
 use crate::load::drive;
 use crate::results::{Document, Samples};
@@ -92,8 +92,7 @@ fn between_native(
         (SK_MSG, asleep, "sk_msg", "time"),
         (POLL, asleep, "poll", "time-apart"),
     ];
-    let node = asleep.call("GET", "/node", &Value::Null)?;
-    let has_sk_msg = node["capabilities"]["sk_msg"]["available"] == true;
+    let has_sk_msg = has_sk_msg(asleep)?;
     let mut all = ways.map(|_| Samples::default());
     let calls = scale.pick(CALLS, 50);
     for _ in 0..scale.pick(ROUNDS, 1) {

@@ -1,29 +1,25 @@
-//! Requests through chains of native functions, and the same functions called by a front end, one after the other over HTTP: each by
-//! its URL, with the same body.
+//! Requests through chains, and the same functions called by a front end, one after the other: over HTTP, each by its URL, with the
+//! same body; and programs that do the same over gRPC.
 
 use std::time::Duration;
 
-use anyhow::Context;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{members, put};
+use super::by_grpc::ByGrpc;
+use super::targets::{By, Target};
+use super::{has_sk_msg, members, put};
 use crate::client::request;
-use crate::load::{Client, Observed, drive_steps};
-use crate::processes::family_cpu_time;
 use crate::results::Document;
 use crate::scale::Scale;
-use crate::server::{Server, event};
+use crate::server::{Runtime, Server, event};
 
 /// Connections to a chain of two.
-const CONNECTIONS: [usize; 3] = [1, 8, 32];
+const CONNECTIONS: [usize; 4] = [1, 8, 32, 128];
 /// Members of the longer chains.
 pub const LENGTHS: [usize; 3] = [2, 4, 8];
 const LONGEST: usize = 8;
-
 /// Connections to these.
-fn busiest() -> usize {
-    CONNECTIONS[2]
-}
+const BUSIEST: usize = 32;
 
 /// Bytes of a request's body.
 const BODY_BYTES: usize = 1 << 10;
@@ -36,88 +32,75 @@ const INSTANCES: usize = 2;
 
 /// What the report calls a chain.
 pub const RING: &str = "chain, ring";
+const SK_MSG: &str = "chain, sk_msg";
 const POLL: &str = "chain, poll";
 /// What it calls the functions over HTTP.
 pub const BY_HTTP: &str = "hop by hop over HTTP";
+/// What it calls programs over gRPC.
+const BY_GRPC: &str = "hop by hop over gRPC, no sandboxes";
 /// What it calls one of them alone.
 pub const ONE: &str = "one function, warm";
 /// Unit of the processor's time that a request takes.
 pub const CPU_TIME: &str = "µs of CPU/request";
 
-/// The category of a chain of two at this many connections.
+/// What the functions are written in.
+const NATIVE: &str = "native";
+const PYTHON: &str = "Python";
+const NODE: &str = "Node";
+const PYTHON_CODE: &str = "def handler(event, context):\n    return event\n";
+const NODE_CODE: &str = "exports.handler = async (event) => event;\n";
+
+/// The category of a chain of two native functions at this many connections.
 pub fn two(connections: usize) -> String {
+    two_of(NATIVE, connections)
+}
+
+fn two_of(language: &str, connections: usize) -> String {
     let plural = if connections == 1 { "" } else { "s" };
-    format!("two native functions, 1 KB, {connections} connection{plural}")
+    format!("two {language} functions, 1 KB, {connections} connection{plural}")
 }
 
 /// The category of a chain of this length.
 pub fn lengths(length: usize) -> String {
-    format!("{length} native functions, 1 KB, {} connections", busiest())
+    format!("{length} native functions, 1 KB, {BUSIEST} connections")
 }
 
-/// Somebody who answers, and what was seen.
-struct Target {
-    name: &'static str,
-    /// Requests that a client sends one after the other.
-    steps: Vec<Vec<u8>>,
-    observed: Observed,
-    cpu_time: Duration,
-    requests: u64,
-}
-
-impl Target {
-    fn new(name: &'static str, steps: Vec<Vec<u8>>) -> Self {
-        Self {
-            name,
-            steps,
-            observed: Observed::default(),
-            cpu_time: Duration::ZERO,
-            requests: 0,
-        }
-    }
-
-    fn take_turn(
-        &mut self,
-        server: &Server,
-        connections: usize,
-        turn: Duration,
-    ) -> anyhow::Result<()> {
-        let steps: Vec<&[u8]> = self.steps.iter().map(Vec::as_slice).collect();
-        let before = family_cpu_time(server.pid())?;
-        let observed = drive_steps(Client::Ordinary, server.address, &steps, connections, turn);
-        let observed = observed.with_context(|| self.name)?;
-        self.cpu_time += family_cpu_time(server.pid())?.saturating_sub(before);
-        // One request at each connection went before.
-        self.requests += (observed.samples.len() + connections) as u64;
-        self.observed.extend(&observed);
-        Ok(())
-    }
-
-    fn conclude(self, category: &str, document: &mut Document) {
-        let cpu_us = self.cpu_time.as_secs_f64() * 1e6 / self.requests.max(1) as f64;
-        document.figure(category, self.name, self.observed.rate(), "requests/s");
-        document.figure(category, self.name, cpu_us, CPU_TIME);
-        document.add(category, self.name, self.observed.samples);
-    }
-}
-
-fn function(number: usize) -> String {
-    format!("relay-{number}")
+/// What a function of this language is called.
+fn function(language: &str, number: usize) -> String {
+    format!("{}-{number}", language.to_lowercase())
 }
 
 fn by_url(path: &str) -> Vec<u8> {
     request("POST", path, &event(BODY_BYTES))
 }
 
-/// A request to a chain.
-fn through(chain: &str) -> Vec<Vec<u8>> {
-    vec![by_url(&format!("/chain/{chain}/r"))]
+/// Requests to the chain that is measured.
+fn through() -> By {
+    By::Http(vec![by_url("/chain/measured/r")])
 }
 
 /// A request to each of so many functions.
-fn one_by_one(length: usize) -> Vec<Vec<u8>> {
-    let path = |number| format!("/fn/{}", function(number));
-    (0..length).map(|number| by_url(&path(number))).collect()
+fn one_by_one(language: &str, length: usize) -> By {
+    let path = |number| format!("/fn/{}", function(language, number));
+    By::Http((0..length).map(|number| by_url(&path(number))).collect())
+}
+
+/// Puts the chain that is measured in service.
+fn chain(server: &Server, language: &str, length: usize, transport: &str) -> anyhow::Result<()> {
+    let functions: Vec<String> = (0..length)
+        .map(|number| function(language, number))
+        .collect();
+    let each = functions
+        .iter()
+        .map(|function| (function.as_str(), json!({"concurrency": INSTANCES})));
+    let mut settings = members(each);
+    settings["transport"] = transport.into();
+    put(server, "measured", &settings)
+}
+
+fn no_chain(server: &Server) {
+    // There may be none.
+    let _ = server.call("DELETE", "/chains/measured", &Value::Null);
 }
 
 pub(super) fn run(
@@ -127,57 +110,80 @@ pub(super) fn run(
     document: &mut Document,
 ) -> anyhow::Result<()> {
     for number in 0..LONGEST {
-        server.deploy_program(&function(number), relay, &[])?;
+        server.deploy_program(&function(NATIVE, number), relay, &[])?;
     }
-    // Spinning members take the processors while they have nothing to do: alone, so that they take none of the others' time.
-    let chain = |length, transport: &str| {
-        let functions: Vec<String> = (0..length).map(function).collect();
-        let member = json!({"concurrency": INSTANCES});
-        let each = functions
-            .iter()
-            .map(|function| (function.as_str(), member.clone()));
-        let mut settings = members(each);
-        settings["transport"] = transport.into();
-        put(server, "measured", &settings)
-    };
-    for connections in CONNECTIONS {
-        let steps = [
-            (RING, through("measured")),
-            (POLL, through("measured")),
-            (BY_HTTP, one_by_one(2)),
-            (ONE, one_by_one(1)),
+    two_at(server, NATIVE, scale, document)?;
+    for (language, runtime, code) in [
+        (PYTHON, Runtime::Python, PYTHON_CODE),
+        (NODE, Runtime::Node, NODE_CODE),
+    ] {
+        if let Err(reason) = server.runtime(runtime)? {
+            document.skip(&two_of(language, 1), reason);
+            continue;
+        }
+        for number in 0..2 {
+            server.deploy(&function(language, number), runtime, code, &json!({}))?;
+        }
+        two_at(server, language, scale, document)?;
+    }
+    for length in LENGTHS {
+        let mut targets = [
+            Target::new(RING, through()),
+            Target::new(BY_HTTP, one_by_one(NATIVE, length)),
+            Target::new(BY_GRPC, By::Grpc(ByGrpc::start(length, BODY_BYTES)?)),
         ];
-        let mut targets = steps.map(|(name, steps)| Target::new(name, steps));
+        chain(server, NATIVE, length, "ring")?;
+        for _ in 0..scale.pick(ROUNDS, 1) {
+            for target in &mut targets {
+                target.take_turn(server, BUSIEST, scale.pick(TURN, QUICK_TURN))?;
+            }
+        }
+        for target in targets {
+            target.conclude(&lengths(length), document);
+        }
+    }
+    no_chain(server);
+    Ok(())
+}
+
+/// A chain of two over each transport, and what it is compared with.
+fn two_at(
+    server: &Server,
+    language: &str,
+    scale: Scale,
+    document: &mut Document,
+) -> anyhow::Result<()> {
+    let has_sk_msg = has_sk_msg(server)?;
+    for connections in CONNECTIONS {
+        let mut targets = vec![
+            Target::new(RING, through()),
+            Target::new(POLL, through()),
+            Target::new(BY_HTTP, one_by_one(language, 2)),
+            Target::new(ONE, one_by_one(language, 1)),
+        ];
+        if has_sk_msg {
+            targets.push(Target::new(SK_MSG, through()));
+        }
+        if language == NATIVE {
+            let functions = ByGrpc::start(2, BODY_BYTES)?;
+            targets.push(Target::new(BY_GRPC, By::Grpc(functions)));
+        }
         for _ in 0..scale.pick(ROUNDS, 1) {
             for target in &mut targets {
                 match target.name {
-                    RING => chain(2, "ring")?,
-                    POLL => chain(2, "poll")?,
-                    _ => {
-                        // What the chain's members would take, the functions have for themselves.
-                        let _ = server.call("DELETE", "/chains/measured", &serde_json::Value::Null);
-                    }
+                    RING => chain(server, language, 2, "ring")?,
+                    // Spinning members take the processors while they have nothing to do: alone, so that they take none of the
+                    // others' time.
+                    POLL => chain(server, language, 2, "poll")?,
+                    SK_MSG => chain(server, language, 2, "sk_msg")?,
+                    // What the chain's members would take, the functions have for themselves.
+                    _ => no_chain(server),
                 }
                 target.take_turn(server, connections, scale.pick(TURN, QUICK_TURN))?;
             }
         }
         for target in targets {
-            target.conclude(&two(connections), document);
-        }
-    }
-    for length in LENGTHS {
-        let mut targets = [
-            Target::new(RING, through("measured")),
-            Target::new(BY_HTTP, one_by_one(length)),
-        ];
-        chain(length, "ring")?;
-        for _ in 0..scale.pick(ROUNDS, 1) {
-            for target in &mut targets {
-                target.take_turn(server, busiest(), scale.pick(TURN, QUICK_TURN))?;
-            }
-        }
-        for target in targets {
-            target.conclude(&lengths(length), document);
+            target.conclude(&two_of(language, connections), document);
         }
     }
     Ok(())
