@@ -13,6 +13,11 @@ impl Pool {
         notes::describe(&self.memory, self.shape, block.index, envelope);
     }
 
+    /// Says of a block that takes the place of another what is said of that one.
+    pub fn take_notes(&self, from: Block, to: Block) {
+        notes::copy(&self.memory, self.shape, from.index, to.index);
+    }
+
     /// The stays that members have noted, in their order: claims.
     ///
     /// # Errors

@@ -36,7 +36,7 @@ def connection():
 
 def descriptor(target, block, kind):
     first = target << 48 | 1
-    second = block | 2 << 19 | kind << 60
+    second = block | 2 << 16 | kind << 60
     return (first | second << 64).to_bytes(16, 'little')
 
 def handler(event, context):
