@@ -57,11 +57,12 @@ pub enum Kind {
     Call = 1,
     /// Has it as the result of its call.
     Reply = 2,
-    /// Has it as the error of its call, or of the request.
+    /// Has it as the error of its call, or of the request; from the gateway, as the answer that there is no room.
     Failure = 3,
-    /// May use the block for calls of its own. From the gateway only.
+    /// May use the block for calls of its own; or, with a request's number, goes on with that request in this block. From the gateway
+    /// only.
     Grant = 4,
-    /// Gets the block back unused.
+    /// Gets the block back unused; or, with a request's number, is asked for room for as many bytes as its length says.
     Return = 5,
     /// Has it as the result of the request, wherever on the route that is.
     End = 6,

@@ -308,6 +308,66 @@ fn a_member_changes_a_payload_in_place() {
 }
 
 #[test]
+fn a_payload_moves_to_a_larger_run_with_what_is_noted_of_it() {
+    let pool = pool_of_runs();
+    let view = view(&pool);
+    let small = pool.allocate_for(of_request(1), 10).expect("a block");
+    pool.write(small, b"0123456789").expect("in use");
+    let note = Note {
+        holder: Instance(3),
+        epoch: 0,
+        hop: 2,
+    };
+    view.note(small.index, note);
+    let room = 3 * MIN_BLOCK_BYTES;
+    let large = pool
+        .allocate_for(of_request(1), room as usize)
+        .expect("a run");
+    pool.copy(small, large).expect("both are in use");
+    assert_eq!(pool.noted(large), Ok(note));
+    pool.free(small).expect("in use");
+    let of_large = |len| view.check(&descriptor(large, 1, len), Instance(2));
+    let mut payload = of_large(10).expect("in use");
+    assert_eq!(payload.capacity(), room as usize);
+    let mut copy = Vec::new();
+    payload.read(&mut copy);
+    assert_eq!(copy, b"0123456789");
+    // All of it is there to be written, and nothing behind it.
+    assert_eq!(payload.write(&vec![7; room as usize]), Ok(room));
+    assert!(of_large(room).is_ok() && of_large(room + 1).is_err());
+    assert!(pool.copy(small, large).is_err(), "it is free");
+    let other = pool.allocate_for(of_request(2), 1).expect("a block");
+    assert!(pool.copy(large, other).is_err(), "it is smaller");
+    pool.free(large).expect("in use");
+    let again = pool.allocate_for(of_request(3), room as usize);
+    let again = again.expect("a run");
+    copy.clear();
+    pool.read(again, room, &mut copy).expect("in use");
+    assert!(copy.iter().all(|&byte| byte == 0), "cleared to its end");
+}
+
+#[test]
+fn a_kept_address_of_a_run_leads_to_a_copy_of_all_of_it() {
+    let pool = pool_of_runs();
+    let mut view = view(&pool);
+    let room = 3 * MIN_BLOCK_BYTES;
+    let run = pool.allocate_for(of_request(1), room as usize);
+    let run = run.expect("a run");
+    pool.write(run, &vec![b'k'; room as usize]).expect("in use");
+    let kept = view.address(run.index);
+    let copies = view.leave_copies(&mut vec![run.index]).expect("memory");
+    assert_eq!(copies.len(), 1);
+    pool.write(run, &vec![b'n'; room as usize]).expect("in use");
+    for at in [0, MIN_BLOCK_BYTES, room - 1] {
+        // SAFETY: within the copy, which is mapped as long as `copies`.
+        assert_eq!(unsafe { kept.add(at as usize).read() }, b'k', "{at}");
+        // SAFETY: within the run, which the view has mapped.
+        let now = unsafe { view.address(run.index).add(at as usize).read() };
+        assert_eq!(now, b'n', "{at}");
+    }
+}
+
+#[test]
 fn who_has_kept_an_address_has_a_copy_of_what_was_there() {
     let pool = pool();
     let mut view = view(&pool);

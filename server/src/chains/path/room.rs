@@ -4,21 +4,21 @@
 use hearth_chain::{Block, Descriptor, Instance, Kind, SendError};
 
 use super::Path;
-use super::pending::Came;
+use super::pending::{Came, Entry};
 use super::seats::Wrong;
 
 impl Path {
     /// Does what a member asks for with a descriptor whose block is its request's.
     pub(super) fn give_room(&self, from: Instance, descriptor: &Descriptor) -> Result<(), Wrong> {
         let (request, old) = (descriptor.request, Block::of(descriptor));
-        let is_over = self
-            .pending
-            .with(request, super::pending::Entry::is_given_up);
-        if is_over.ok_or(Wrong::Stray)? {
-            return self.end_asking(request, String::new());
-        }
+        let is_given_up = self.pending.with(request, Entry::is_given_up);
+        let is_given_up = is_given_up.ok_or(Wrong::Stray)?;
         if descriptor.len == 0 {
-            // It has waited until the request's time was up, which is noticed here, too.
+            // It has waited until the request's time was up.
+            if is_given_up {
+                return self.end_asking(request, String::new());
+            }
+            // Which is noticed here, too.
             self.note(&Descriptor {
                 target: Instance::GATEWAY,
                 ..*descriptor
@@ -30,11 +30,14 @@ impl Path {
             let fault = "it asked for room that its request has, or that no request may have";
             return Err(Wrong::Rule(fault.to_owned()));
         }
-        let larger = self
-            .pool
-            .allocate_for(descriptor.owner(), descriptor.len as usize);
+        let bytes = descriptor.len as usize;
+        let larger = match is_given_up {
+            // The member is not to wait, and whatever comes back ends it.
+            true => None,
+            false => self.pool.allocate_for(descriptor.owner(), bytes).ok(),
+        };
         let (block, kind) = match larger {
-            Ok(larger) => {
+            Some(larger) => {
                 if self.pool.copy(old, larger).is_err()
                     || !self.pending.move_to(request, old, larger)
                 {
@@ -46,7 +49,7 @@ impl Path {
                 let _ = self.pool.free(old);
                 (larger, Kind::Grant)
             }
-            Err(_) => (old, Kind::Failure),
+            None => (old, Kind::Failure),
         };
         let answer = Descriptor {
             target: from,
