@@ -150,7 +150,8 @@ async fn a_result_larger_than_what_came_is_moved_to_where_it_fits() {
             "routes": {
                 "python": ["python"], "node": ["node"], "python-block": ["python-block"], "node-block": ["node-block"],
                 "relay": ["relay"], "values": ["values"], "python-on": ["python", "relay", "echo"], "node-on": ["node", "gateway", "echo"],
-                "twice": ["python-block", "echo", "node-block"],
+                // Who may send ahead to the last one.
+                "python-ahead": ["python", "echo"], "node-ahead": ["node", "echo"],
             },
             "pool": {"block_kb": 4, "blocks": 1024, "payload_kb": 2048},
         });
