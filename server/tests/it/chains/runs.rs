@@ -303,6 +303,29 @@ def handler(event, context):
     }
 }
 
+#[tokio::test]
+async fn the_largest_payload_of_all_passes_in_place() {
+    const MOST: usize = 64 << 20;
+    let server = Server::start();
+    let client = server.client();
+    client.deploy("python-block", PYTHON_BLOCK, json!({})).await;
+    native::deploy(&client, "relay", "native_relay", json!({})).await;
+    let chain = json!({
+        "members": {
+            "relay": {"function": "relay"}, "python": {"function": "python-block", "payload": "block"},
+        },
+        "routes": {"r": ["relay", "python", "relay"]},
+        "pool": {"block_kb": 8192, "blocks": 16, "payload_kb": 65_536},
+    });
+    put(&client, "ring", &chain).await;
+    let text = format!("pass{}", "x".repeat(MOST - 6));
+    let answer = invoke(&client, "r", &json!(text)).await.expect(200);
+    assert!(answer.json() == text.as_str());
+    let refused = invoke(&client, "r", &json!(format!("{text}x"))).await;
+    refused.problem(413, "payload_too_large");
+    is_whole(&client).await;
+}
+
 /// As before for chains that do not say how large payloads may be, and for calls: their blocks are single ones.
 #[tokio::test]
 async fn a_call_has_a_block_and_no_more() {
