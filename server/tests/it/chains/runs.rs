@@ -304,6 +304,41 @@ def handler(event, context):
 }
 
 #[tokio::test]
+async fn a_result_that_grows_when_its_client_is_gone_leaves_nothing_behind() {
+    let server = Server::start();
+    let client = server.client();
+    let code = "\
+import time
+def handler(event, context):
+    time.sleep(event['seconds'])
+    return 'x' * event['bytes']
+";
+    client.deploy("one", code, json!({})).await;
+    for transport in TRANSPORTS {
+        let chain = json!({
+            "members": {"a": {"function": "one"}}, "routes": {"r": ["a"]},
+            "pool": {"block_kb": 4, "blocks": 8, "payload_kb": 16},
+            // Longer than this test waits: a member that waited for room until then would fail it.
+            "timeout_ms": 600_000,
+        });
+        if !put(&client, transport, &chain).await {
+            continue;
+        }
+        for _ in 0..3 {
+            let event = json!({"seconds": 0.5, "bytes": 10_000});
+            let gone = invoke(&client, "r", &event);
+            let gone = tokio::time::timeout(Duration::from_millis(200), gone);
+            assert!(gone.await.is_err(), "{transport}");
+        }
+        let event = json!({"seconds": 0, "bytes": 10_000});
+        let answer = tokio::time::timeout(LIMIT, invoke(&client, "r", &event));
+        let answer = answer.await.expect("the member takes it");
+        assert_eq!(answer.expect(200).text().len(), 10_002, "{transport}");
+        is_whole(&client).await;
+    }
+}
+
+#[tokio::test]
 async fn the_largest_payload_of_all_passes_in_place() {
     const MOST: usize = 64 << 20;
     let server = Server::start();
