@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! bits    of the first word            bits    of the second word
-//!  0..32  request                       0..19  block
-//! 32..48  generation                   19..43  length, in bytes
+//!  0..32  request                       0..16  block
+//! 32..48  generation                   16..43  length, in bytes
 //! 48..64  target: the receiver         43..51  route
 //!                                      51..59  hop: the position in the route
 //!                                      59      table: which of the two route tables
@@ -28,13 +28,15 @@ use crate::id::{Instance, Owner};
 
 /// Size on the wire.
 pub const DESCRIPTOR_BYTES: usize = 16;
-/// Most blocks in a pool: 19 bits.
-pub const MAX_BLOCKS: u32 = 1 << 19;
-/// Largest block, in bytes: the length's 24 bits hold it, and a full pool of the smallest blocks is 2 GiB.
+/// Most blocks in a pool: 16 bits.
+pub const MAX_BLOCKS: u32 = 1 << 16;
+/// Largest block, in bytes: a full pool of the smallest blocks is 256 MiB, and one of 8,192 of the largest 64 GiB.
 pub const MAX_BLOCK_BYTES: u32 = 8 << 20;
+/// Longest payload, in bytes, in a run of blocks: the length's 27 bits hold it.
+pub const MAX_PAYLOAD_BYTES: u32 = 64 << 20;
 
-const BLOCK_BITS: u32 = 19;
-const LEN_BITS: u32 = 24;
+const BLOCK_BITS: u32 = 16;
+const LEN_BITS: u32 = 27;
 const LEN_AT: u32 = BLOCK_BITS;
 const ROUTE_AT: u32 = LEN_AT + LEN_BITS;
 const HOP_AT: u32 = ROUTE_AT + 8;
@@ -43,7 +45,7 @@ const KIND_AT: u32 = TABLE_AT + 1;
 const MORE_AT: u32 = KIND_AT + 3;
 
 const _: () = assert!(MORE_AT == 63 && MAX_BLOCKS == 1 << BLOCK_BITS);
-const _: () = assert!(MAX_BLOCK_BYTES < 1 << LEN_BITS);
+const _: () = assert!(MAX_BLOCK_BYTES <= MAX_PAYLOAD_BYTES && MAX_PAYLOAD_BYTES < 1 << LEN_BITS);
 
 /// What the receiver does with the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,11 +57,12 @@ pub enum Kind {
     Call = 1,
     /// Has it as the result of its call.
     Reply = 2,
-    /// Has it as the error of its call, or of the request.
+    /// Has it as the error of its call, or of the request; from the gateway, as the answer that there is no room.
     Failure = 3,
-    /// May use the block for calls of its own. From the gateway only.
+    /// May use the block for calls of its own; or, with a request's number, goes on with that request in this block. From the gateway
+    /// only.
     Grant = 4,
-    /// Gets the block back unused.
+    /// Gets the block back unused; or, with a request's number, is asked for room for as many bytes as its length says.
     Return = 5,
     /// Has it as the result of the request, wherever on the route that is.
     End = 6,
@@ -147,10 +150,10 @@ impl Descriptor {
                 blocks: MAX_BLOCKS,
             });
         }
-        if self.len > MAX_BLOCK_BYTES {
+        if self.len > MAX_PAYLOAD_BYTES {
             return Err(Refused::TooLong {
                 len: self.len,
-                block_bytes: MAX_BLOCK_BYTES,
+                room: MAX_PAYLOAD_BYTES,
             });
         }
         let first = u64::from(self.request)
@@ -253,7 +256,7 @@ mod tests {
                 ..LEAST
             },
             Descriptor {
-                len: MAX_BLOCK_BYTES,
+                len: MAX_PAYLOAD_BYTES,
                 ..LEAST
             },
             Descriptor {
@@ -297,7 +300,7 @@ mod tests {
         };
         assert!(matches!(block.to_words(), Err(Refused::OutsidePool { .. })));
         let len = Descriptor {
-            len: MAX_BLOCK_BYTES + 1,
+            len: MAX_PAYLOAD_BYTES + 1,
             ..LEAST
         };
         assert!(matches!(len.to_bytes(), Err(Refused::TooLong { .. })));
@@ -308,7 +311,7 @@ mod tests {
         #[test]
         fn any_sixteen_bytes_are_a_descriptor_or_refused(bytes: [u8; DESCRIPTOR_BYTES]) {
             match Descriptor::from_bytes(bytes) {
-                Ok(descriptor) if descriptor.len <= MAX_BLOCK_BYTES => {
+                Ok(descriptor) if descriptor.len <= MAX_PAYLOAD_BYTES => {
                     prop_assert_eq!(descriptor.to_bytes(), Ok(bytes));
                 }
                 Ok(descriptor) => {

@@ -24,13 +24,13 @@ pub enum Refused {
         /// The pool's blocks.
         blocks: u32,
     },
-    /// The payload is longer than a block.
-    #[error("{len} bytes in a block of {block_bytes}")]
+    /// The payload is longer than the block that it is in, or the run of blocks.
+    #[error("{len} bytes in a block, or a run of blocks, of {room}")]
     TooLong {
         /// The payload's length, in bytes.
         len: u32,
-        /// A block's size, in bytes.
-        block_bytes: u32,
+        /// Bytes that there are.
+        room: u32,
     },
     /// The block is free, or belongs to a later use than the descriptor's.
     #[error("block {block} is not of generation {generation}, or is free")]
@@ -199,7 +199,7 @@ impl ChainError {
     }
 }
 
-/// The pool has no free block. Callers answer at once (503 with `Retry-After`) instead of waiting for one.
+/// The pool has no free block, or no run of so many. Callers answer at once (503 with `Retry-After`) instead of waiting for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("all blocks of the pool are in use")]
+#[error("the pool has no free block, or no run of so many")]
 pub struct Exhausted;

@@ -10,8 +10,8 @@
 //! private memory ([`pool`]), and each instance writes one [`Board`] and nothing else, whose words its peers load once and
 //! check ([`board`]). Whatever it writes there, its peers get descriptors or a typed error, and lose that edge at most.
 //!
-//! Read in this order: [`descriptor`], [`pool`] with [`accounts`] and [`free_list`], [`board`] with [`ring`], [`sleeper`] and [`latest`],
-//! [`transport`], [`sk_msg`], [`routes`]. The cores [`accounts`], [`free_list`], [`ring`], [`sleeper`], [`latest`] and [`routes::pins`] touch neither
+//! Read in this order: [`descriptor`], [`pool`] with [`accounts`], [`free_list`] and [`runs`], [`board`] with [`ring`], [`sleeper`] and [`latest`],
+//! [`transport`], [`sk_msg`], [`routes`]. The cores [`accounts`], [`free_list`], [`runs`], [`ring`], [`sleeper`], [`latest`] and [`routes::pins`] touch neither
 //! mappings nor the system, and loom models them.
 //!
 //! Integers in shared memory are native: it is shared by processes of one machine.
@@ -27,6 +27,7 @@ pub mod id;
 pub mod latest;
 pub mod ring;
 pub mod routes;
+pub mod runs;
 pub mod sleeper;
 pub mod sync;
 

@@ -137,6 +137,14 @@ impl Memory<Writable> {
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
     }
 
+    /// Copies bytes elsewhere in this mapping.
+    pub(crate) fn copy(&self, from: Range<usize>, to: usize) {
+        let len = from.len();
+        let (from, to) = (self.address(from), self.address(to..to + len));
+        // SAFETY: `address` checked both, and the mapping is writable; they may overlap.
+        unsafe { ptr::copy(from, to, len) };
+    }
+
     /// Fills bytes with zeros.
     pub(crate) fn clear(&self, range: Range<usize>) {
         let len = range.len();

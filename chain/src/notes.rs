@@ -3,7 +3,7 @@
 use crate::envelope::{self, Envelope};
 use crate::id::Instance;
 use crate::memory::{Memory, Writable};
-use crate::shape::Shape;
+use crate::shape::{NOTE_BYTES, Shape};
 use crate::trace::{COUNT_AT, MAX_ENTRIES, Stay, entry_at};
 
 /// Where the envelope is, from the note on.
@@ -46,6 +46,16 @@ pub(crate) fn describe(memory: &Memory<Writable>, shape: Shape, block: u32, enve
         memory.store(note + ENVELOPE_AT + at, word);
     }
     memory.store(note + COUNT_AT, 0);
+}
+
+/// Copies all that is said of a block.
+pub(crate) fn copy(memory: &Memory<Writable>, shape: Shape, from: u32, to: u32) {
+    let (Some(from), Some(to)) = (note_of(shape, from), note_of(shape, to)) else {
+        return;
+    };
+    for at in (0..NOTE_BYTES).step_by(8) {
+        memory.store(to + at, memory.load(from + at));
+    }
 }
 
 pub(crate) fn envelope(memory: &Memory<Writable>, shape: Shape, block: u32) -> Envelope {

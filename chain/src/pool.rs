@@ -10,6 +10,11 @@
 //! with a payload of their own, the gateway grants an instance some blocks ahead ([`Owner::Instance`]), which it uses again and
 //! again. A member that hoards keeps its own grant, and no more.
 //!
+//! A payload that is larger than a block has a **run** of consecutive blocks, if the pool's shape allows that
+//! ([`Shape::with_payload_bytes`]). It has the number and the generation of its first block, and all that is said here of a block holds for
+//! it. How long it is stands in the ledger, too, so that a descriptor's length is compared with what the gateway has written. Upper
+//! half and lower half of such a pool are given out by different means: see [`crate::runs`].
+//!
 //! A block's **owner** is who gives it back, not who has it in hand: descriptors pass between members without the
 //! gateway. For the case that a member dies with blocks in hand, senders note in the block's [`Note`](crate::notes::Note) to
 //! whom they pass it on. Notes are claims, in memory that members write. The gateway takes from them which requests to fail
@@ -26,12 +31,13 @@ use crate::error::{ChainError, Exhausted, Refused};
 use crate::file::File;
 use crate::id::{Instance, Owner};
 use crate::memory::{Ledger, Memory, Writable};
+use crate::runs::Run;
 use crate::shape::{ENTRIES_AT, Shape};
 
 /// First word of a ledger: `HEARTHLG` as bytes.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"HEARTHLG");
 /// Version of the pool's layout.
-pub(crate) const VERSION: u64 = 2;
+pub(crate) const VERSION: u64 = 3;
 
 /// A block in use: its number and the generation that descriptors of it carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -88,6 +94,7 @@ impl Pool {
             VERSION,
             shape.blocks().into(),
             shape.block_bytes().into(),
+            shape.payload_bytes().into(),
         ]
         .into_iter()
         .enumerate()
@@ -100,7 +107,10 @@ impl Pool {
         let huge = huge && memory.collapse()?;
         Ok(Self {
             shape,
-            accounts: Accounts::new(lines.ledger(ENTRIES_AT, shape.blocks())),
+            accounts: Accounts::with_runs(
+                lines.ledger(ENTRIES_AT, shape.blocks()),
+                shape.runs_from(),
+            ),
             memory,
             ledger,
             blocks,
@@ -142,40 +152,67 @@ impl Pool {
     /// # Errors
     /// There is none: at once, without waiting.
     pub fn allocate(&self, owner: Owner) -> Result<Block, Exhausted> {
-        let (index, generation) = self.accounts.allocate(owner)?;
-        // Of the use before.
-        self.memory.store(self.shape.note_of(index), 0);
-        Ok(Block { index, generation })
+        Ok(self.begun(self.accounts.allocate(owner)?))
     }
 
-    /// Checks a descriptor that came from `source`: its block is in the pool, its length in the block, and the block in use,
-    /// of its generation, and the request's or the source's own.
+    /// Takes as many blocks as a payload of so many bytes needs, side by side.
+    ///
+    /// # Errors
+    /// There are none, or the payload is longer than [`Shape::payload_bytes`]: at once, without waiting.
+    pub fn allocate_for(&self, owner: Owner, bytes: usize) -> Result<Block, Exhausted> {
+        let bytes = u32::try_from(bytes).map_err(|_| Exhausted)?;
+        if bytes > self.shape.payload_bytes() {
+            return Err(Exhausted);
+        }
+        let blocks = self.shape.blocks_for(bytes);
+        Ok(self.begun(self.accounts.allocate_run(owner, blocks)?))
+    }
+
+    fn begun(&self, (index, generation): (u32, u16)) -> Block {
+        // Of the use before.
+        self.memory.store(self.shape.note_of(index), 0);
+        Block { index, generation }
+    }
+
+    /// Bytes of a block, or of its run.
+    ///
+    /// # Errors
+    /// The block is not in use.
+    pub fn room(&self, block: Block) -> Result<u32, Refused> {
+        let used = self.accounts.used(block.index, block.generation)?;
+        Ok(self.shape.bytes_in(block.index, used.blocks))
+    }
+
+    /// Checks a descriptor that came from `source`: its block is in the pool, its length in the block or its run, and the block
+    /// in use, of its generation, and the request's or the source's own.
     ///
     /// # Errors
     /// What is wrong. Nothing is changed.
     pub fn check(&self, descriptor: &Descriptor, source: Instance) -> Result<Block, Refused> {
         self.shape.check(descriptor)?;
         let block = Block::of(descriptor);
-        let owner = self.accounts.owner(block.index, block.generation)?;
+        let used = self.accounts.used(block.index, block.generation)?;
+        let owner = used.owner;
         let is_allowed = match owner {
             Some(owner @ Owner::Request { .. }) => owner == descriptor.owner(),
             Some(Owner::Instance { instance, .. }) => instance == source,
             Some(Owner::Gateway) | None => false,
         };
-        if is_allowed {
-            Ok(block)
-        } else {
-            Err(Refused::ForeignBlock {
+        if !is_allowed {
+            return Err(Refused::ForeignBlock {
                 block: block.index,
                 owner,
-            })
+            });
         }
+        let room = self.shape.bytes_in(block.index, used.blocks);
+        Shape::fits(descriptor.len, room)?;
+        Ok(block)
     }
 
     /// Copies a payload into a block.
     ///
     /// # Errors
-    /// The payload is longer than a block, or the block is not in use.
+    /// The payload is longer than the block or its run, or the block is not in use.
     pub fn write(&self, block: Block, payload: &[u8]) -> Result<(), Refused> {
         let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
         let at = self.range(block, len)?;
@@ -187,7 +224,7 @@ impl Pool {
     /// whatever a member writes there later.
     ///
     /// # Errors
-    /// `len` is more than a block has, or the block is not in use.
+    /// `len` is more than the block or its run has, or the block is not in use.
     pub fn read(&self, block: Block, len: u32, into: &mut Vec<u8>) -> Result<(), Refused> {
         let range = self.range(block, len)?;
         self.memory.append_to(range, into);
@@ -198,35 +235,29 @@ impl Pool {
     /// meanwhile: nothing may be decided by what is read in place.
     ///
     /// # Errors
-    /// `len` is more than a block has, or the block is not in use.
+    /// `len` is more than the block or its run has, or the block is not in use.
     pub fn address(&self, block: Block, len: u32) -> Result<*mut u8, Refused> {
         let range = self.range(block, len)?;
         Ok(self.memory.address(range))
     }
 
     fn range(&self, block: Block, len: u32) -> Result<core::ops::Range<usize>, Refused> {
-        self.accounts.owner(block.index, block.generation)?;
-        if len > self.shape.block_bytes() {
-            return Err(Refused::TooLong {
-                len,
-                block_bytes: self.shape.block_bytes(),
-            });
-        }
+        Shape::fits(len, self.room(block)?)?;
         Ok(self.shape.bytes_of(block.index, len))
     }
 
-    /// Clears a block and gives it back.
+    /// Clears a block, with its run, and gives it back.
     ///
     /// # Errors
     /// The block is not in use: somebody else has given it back.
     pub fn free(&self, block: Block) -> Result<(), Refused> {
         self.accounts
-            .free(block.index, block.generation, |index| self.clear(index))
+            .free(block.index, block.generation, |run| self.clear(run))
     }
 
-    /// Clears and gives back all blocks of an owner that failed or ended, and takes no more; how many there were.
+    /// Clears and gives back all blocks of an owner that failed or ended, and takes no more; how many there were, each run one.
     pub fn reclaim(&self, owner: Owner) -> u32 {
-        self.accounts.reclaim(owner, |index| self.clear(index))
+        self.accounts.reclaim(owner, |run| self.clear(run))
     }
 
     /// Whose a block is; none if it is free, or of another generation.
@@ -236,7 +267,7 @@ impl Pool {
         owner.ok().flatten()
     }
 
-    /// The blocks of an owner.
+    /// The blocks of an owner, of runs the first.
     #[must_use]
     pub fn blocks_of(&self, owner: Owner) -> Vec<Block> {
         let block = |(index, generation)| Block { index, generation };
@@ -247,8 +278,8 @@ impl Pool {
             .collect()
     }
 
-    fn clear(&self, index: u32) {
-        let all = self.shape.bytes_of(index, self.shape.block_bytes());
-        self.memory.clear(all);
+    fn clear(&self, run: Run) {
+        let len = self.shape.bytes_in(run.first, run.blocks);
+        self.memory.clear(self.shape.bytes_of(run.first, len));
     }
 }

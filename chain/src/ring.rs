@@ -29,8 +29,8 @@ use hearth_abi::full_fence;
 pub const CLOSED: u32 = 1 << 31;
 /// The bits of a position.
 const POSITION: u32 = CLOSED - 1;
-/// Most slots of a ring: as many as a pool has blocks.
-pub const MAX_SLOTS: u32 = crate::descriptor::MAX_BLOCKS;
+/// Most slots of a ring: more than a pool has blocks.
+pub const MAX_SLOTS: u32 = 1 << 19;
 
 /// From `from` to `to`, in descriptors.
 #[inline]

@@ -1,7 +1,13 @@
-//! The atomics of the cores that loom models: the processor's, or loom's.
+//! The atomics and locks of the cores that loom models: the processor's, or loom's.
 
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+#[cfg(loom)]
+use loom::sync::{Mutex, MutexGuard};
+use std::sync::PoisonError;
+#[cfg(not(loom))]
+use std::sync::{Mutex, MutexGuard};
+
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -32,4 +38,18 @@ pub(crate) fn load_acquire(word: &impl PeerWord) -> u32 {
     let value = word.load();
     fence(Ordering::Acquire);
     value
+}
+
+/// A lock whose holders do not panic half-way: one that did so in a test leaves it usable.
+#[derive(Debug)]
+pub(crate) struct Lock<T>(Mutex<T>);
+
+impl<T> Lock<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(Mutex::new(value))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

@@ -1,8 +1,9 @@
 //! A member's side of a pool.
 
+use core::ops::Range;
 use std::sync::Arc;
 
-use crate::accounts::owner_of;
+use crate::accounts::{Entry, use_of};
 use crate::descriptor::{Descriptor, Kind};
 use crate::envelope::Envelope;
 use crate::error::{ChainError, Refused};
@@ -42,12 +43,14 @@ impl PoolView {
         if lines.len() < ENTRIES_AT {
             return Err(ChainError::NotA("ledger"));
         }
-        let [magic, version, blocks, block_bytes] = [0, 8, 16, 24].map(|at| lines.load(at));
+        let [magic, version, blocks, block_bytes, payload_bytes] =
+            [0, 8, 16, 24, 32].map(|at| lines.load(at));
         if magic != MAGIC || version != VERSION {
             return Err(ChainError::NotA("ledger"));
         }
         let word = |size| u32::try_from(size).unwrap_or(u32::MAX);
         let shape = Shape::new(word(blocks), word(block_bytes))?;
+        let shape = shape.with_payload_bytes(word(payload_bytes))?;
         if lines.len() as u64 != shape.ledger_bytes() {
             return Err(ChainError::FileSize {
                 what: "ledger",
@@ -64,7 +67,7 @@ impl PoolView {
         })
     }
 
-    /// Maps all blocks anew, at other addresses, and leaves private copies of these where they were: somebody in this process
+    /// Maps all blocks anew, at other addresses, and leaves private copies of these and their runs where they were: somebody in this process
     /// still has their addresses, and must neither read nor write them once they are passed on. In the order of the blocks, each
     /// once.
     ///
@@ -74,11 +77,7 @@ impl PoolView {
         let failed = |errno| ChainError::os("mremap", errno);
         blocks.sort_unstable();
         blocks.dedup();
-        let size = self.shape.block_bytes();
-        let ranges: Vec<_> = blocks
-            .iter()
-            .map(|&block| self.shape.bytes_of(block, size))
-            .collect();
+        let ranges: Vec<_> = blocks.iter().map(|&block| self.all_of(block)).collect();
         let before = core::mem::replace(&mut self.memory, self.file.map()?);
         // Views are not cloned once handlers have addresses.
         let mapping = before
@@ -97,8 +96,8 @@ impl PoolView {
         self.shape
     }
 
-    /// Checks a descriptor that came from `source`: its block is in the pool, its length in the block, and the block in use,
-    /// of its generation, and of the descriptor's request on its route; or, for a call, the grant of an instance, which may pass
+    /// Checks a descriptor that came from `source`: its block is in the pool, its length in the block or its run, and the block
+    /// in use, of its generation, and of the descriptor's request on its route; or, for a call, the grant of an instance, which may pass
     /// it through several hands; from the gateway, also its own.
     ///
     /// # Errors
@@ -106,7 +105,8 @@ impl PoolView {
     pub fn check(&self, descriptor: &Descriptor, source: Instance) -> Result<Payload<'_>, Refused> {
         self.shape.check(descriptor)?;
         let (block, generation) = (descriptor.block, descriptor.generation);
-        let owner = owner_of(&self.ledger[block as usize], block, generation)?;
+        let used = use_of(&self.ledger[block as usize], block, generation)?;
+        let owner = used.owner;
         let is_allowed = match owner {
             Some(owner @ Owner::Request { .. }) => owner == descriptor.owner(),
             Some(Owner::Instance { .. }) => descriptor.kind != Kind::Pass,
@@ -116,11 +116,25 @@ impl PoolView {
         if !is_allowed {
             return Err(Refused::ForeignBlock { block, owner });
         }
+        let room = self.shape.bytes_in(block, used.blocks);
+        Shape::fits(descriptor.len, room)?;
         Ok(Payload {
             view: self,
             block,
             len: descriptor.len,
+            room,
         })
+    }
+
+    /// Bytes of a block that this member has in hand, or of its run.
+    #[must_use]
+    pub fn room(&self, block: u32) -> u32 {
+        let blocks = self.ledger.get(block as usize).map_or(0, Entry::blocks);
+        self.shape.bytes_in(block, blocks)
+    }
+
+    fn all_of(&self, block: u32) -> Range<usize> {
+        self.shape.bytes_of(block, self.room(block))
     }
 
     /// The first byte of a block that this member has in hand, for who reads and writes it in place; see
@@ -130,17 +144,15 @@ impl PoolView {
     /// The pool has no such block.
     #[must_use]
     pub fn address(&self, block: u32) -> *mut u8 {
-        let all = self.shape.bytes_of(block, self.shape.block_bytes());
-        self.memory.address(all)
+        self.memory.address(self.all_of(block))
     }
 
-    /// Fills a block that this member has in hand with zeros.
+    /// Fills a block that this member has in hand, and its run, with zeros.
     ///
     /// # Panics
     /// The pool has no such block.
     pub fn clear(&self, block: u32) {
-        let all = self.shape.bytes_of(block, self.shape.block_bytes());
-        self.memory.clear(all);
+        self.memory.clear(self.all_of(block));
     }
 
     /// What the gateway, or who calls this member, has said of a request.
@@ -180,6 +192,8 @@ pub struct Payload<'a> {
     view: &'a PoolView,
     block: u32,
     len: u32,
+    /// Bytes of the block, or of its run.
+    room: u32,
 }
 
 impl Payload<'_> {
@@ -195,10 +209,10 @@ impl Payload<'_> {
         self.len == 0
     }
 
-    /// Bytes of the block: as long as the payload may become in place.
+    /// Bytes of the block, or of its run: as long as the payload may become in place.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.view.shape.block_bytes() as usize
+        self.room as usize
     }
 
     /// The block's first byte. Within [`Self::capacity`] it may be read and written as long as `self` lives. Another
@@ -217,7 +231,7 @@ impl Payload<'_> {
     /// Replaces the payload; its new length, for the descriptor that is sent on.
     ///
     /// # Errors
-    /// It is longer than a block; the old one is still there.
+    /// It is longer than [`Self::capacity`]; the old one is still there.
     pub fn write(&mut self, payload: &[u8]) -> Result<u32, Refused> {
         let len = self.resize(payload.len())?;
         let at = self.view.shape.bytes_of(self.block, len);
@@ -231,11 +245,8 @@ impl Payload<'_> {
     /// # Errors
     /// The block has fewer.
     pub fn resize(&mut self, len: usize) -> Result<u32, Refused> {
-        let block_bytes = self.view.shape.block_bytes();
         let len = u32::try_from(len).unwrap_or(u32::MAX);
-        if len > block_bytes {
-            return Err(Refused::TooLong { len, block_bytes });
-        }
+        Shape::fits(len, self.room)?;
         self.len = len;
         Ok(len)
     }

@@ -10,7 +10,7 @@ mod common;
 use common::{Party, SLOTS, connect, descriptor};
 use hearth_chain::shape::{MIN_BLOCK_BYTES, Shape};
 use hearth_chain::{
-    Descriptor, Inbox, Instance, Note, Owner, Pool, PoolView, RecvError, Refused, SendError,
+    Block, Descriptor, Inbox, Instance, Note, Owner, Pool, PoolView, RecvError, Refused, SendError,
 };
 use rustix::io::{pread, pwrite};
 
@@ -252,19 +252,32 @@ fn arbitrary_writes_to_a_board() {
         .for_each(|input: &[u8]| run(input));
 }
 
-/// Any sixteen bytes, against a pool with one block of each kind of owner: followed only if they name a block that the sender may
-/// send, whole.
+/// Any sixteen bytes, against a pool with one block of each kind of owner, and a run of three: followed only if they name a block that
+/// the sender may send, whole or the beginning of a run, and no more bytes than it has by the ledger.
 #[test]
 fn arbitrary_descriptors() {
-    let shape = Shape::new(BLOCKS, MIN_BLOCK_BYTES).expect("a shape");
+    const WITH_RUNS: u32 = 16;
+    const LONGEST: u32 = 4 * MIN_BLOCK_BYTES;
+    let shape = Shape::new(WITH_RUNS, MIN_BLOCK_BYTES).expect("a shape");
+    let shape = shape.with_payload_bytes(LONGEST).expect("a shape");
     let pool = Pool::create(shape, false).expect("a pool");
     let view = PoolView::attach(pool.files().expect("descriptors")).expect("the pool");
     let granted = |instance| Owner::Instance {
         instance: Instance(instance),
         epoch: 1,
     };
-    let owners = [of_request(1), granted(1), granted(2), Owner::Gateway];
-    let blocks = owners.map(|owner| pool.allocate(owner).expect("a block"));
+    let given = [
+        (of_request(1), 1),
+        (granted(1), 1),
+        (granted(2), 1),
+        (Owner::Gateway, 1),
+        (of_request(1), 3 * MIN_BLOCK_BYTES),
+        (of_request(2), 2 * MIN_BLOCK_BYTES),
+    ]
+    .map(|(owner, bytes)| {
+        let block = pool.allocate_for(owner, bytes as usize).expect("a block");
+        (block, owner, bytes.next_multiple_of(MIN_BLOCK_BYTES))
+    });
     bolero::check!()
         .with_iterations(CASES * 10)
         .with_type::<([u8; 16], u8)>()
@@ -273,25 +286,24 @@ fn arbitrary_descriptors() {
             if near % 2 == 0 {
                 // The block's number, the route and the generation's upper half are near the truth.
                 (bytes[5], bytes[9]) = (0, 0);
-                bytes[8] %= BLOCKS as u8 + 1;
-                bytes[10] &= 0xf8;
+                bytes[8] %= WITH_RUNS as u8 + 1;
                 (bytes[1], bytes[2], bytes[3]) = (0, 0, 0);
                 bytes[0] %= 3;
                 bytes[4] %= 2;
-                (bytes[11], bytes[12]) = (0, 0);
+                (bytes[11], bytes[12]) = (bytes[11] % 0x40, 0);
                 (bytes[13], bytes[14]) = (bytes[13] & 0x08, bytes[14] & 0xf8);
             }
             let Ok(descriptor) = Descriptor::from_bytes(bytes) else {
                 return;
             };
-            let index = descriptor.block as usize;
-            let is_block = blocks
-                .get(index)
-                .is_some_and(|block| block.generation == descriptor.generation);
-            let fits = descriptor.len <= MIN_BLOCK_BYTES;
-            let is_sendable = match owners.get(index) {
-                Some(owner @ Owner::Request { .. }) => *owner == descriptor.owner(),
-                Some(Owner::Instance { instance, .. }) => *instance == Instance(1),
+            let named = given
+                .iter()
+                .find(|(block, _, _)| *block == Block::of(&descriptor));
+            let is_block = named.is_some();
+            let fits = named.is_some_and(|(_, _, room)| descriptor.len <= *room);
+            let is_sendable = match named {
+                Some((_, owner @ Owner::Request { .. }, _)) => *owner == descriptor.owner(),
+                Some((_, Owner::Instance { instance, .. }, _)) => *instance == Instance(1),
                 _ => false,
             };
             let found = pool.check(&descriptor, Instance(1));

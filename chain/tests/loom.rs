@@ -388,3 +388,57 @@ fn a_model_without_announcements_fails() {
         sender.join().expect("no panic");
     });
 }
+
+/// A run that is freed and given out again as blocks, and as another run, beside a reader: a generation has one owner and one length, and
+/// two threads that take what comes back never have the same block.
+#[test]
+fn a_generation_has_one_length() {
+    model(|| {
+        let entries = (0..2).map(|_| Entry::default()).collect::<Box<[_]>>();
+        let accounts = Arc::new(Accounts::with_runs(entries, 0));
+        let [first, second] = [1, 2].map(|id| Owner::Request { id, route: 0 });
+        let (block, generation) = accounts.allocate_run(first, 2).expect("a run");
+        let other = accounts.clone();
+        let writer = thread::spawn(move || {
+            assert!(other.free(block, generation, |_| {}).is_ok());
+            let taken: Vec<_> = (0..2).filter_map(|_| other.allocate(second).ok()).collect();
+            assert_eq!(taken.len(), 2, "both came back");
+        });
+        if let Ok(found) = accounts.used(block, generation) {
+            assert_eq!((found.owner, found.blocks), (Some(first), 2));
+        }
+        if let Ok(found) = accounts.used(block, generation + 1) {
+            assert_eq!((found.owner, found.blocks), (Some(second), 1));
+        }
+        writer.join().expect("no panic");
+        assert_eq!(accounts.in_use(), 2);
+    });
+}
+
+/// SYNC POINT `freed`, for runs: what the one before did to its blocks is done when another thread has any of them.
+#[test]
+fn a_run_is_with_one_thread() {
+    model(|| {
+        let entries = (0..2).map(|_| Entry::default()).collect::<Box<[_]>>();
+        let accounts = Arc::new(Accounts::with_runs(entries, 0));
+        let blocks: Arc<[UnsafeCell<u32>; 2]> = Arc::new([0; 2].map(UnsafeCell::new));
+        let work = |accounts: Arc<Accounts<_>>, blocks: Arc<[UnsafeCell<u32>; 2]>, len: u32| {
+            move || {
+                let owner = Owner::Request { id: len, route: 0 };
+                let Ok((block, generation)) = accounts.allocate_run(owner, len) else {
+                    return;
+                };
+                for index in block..block + len {
+                    // SAFETY: loom checks that nobody else accesses it meanwhile; that is the test.
+                    blocks[index as usize].with_mut(|block| unsafe { *block += 1 });
+                }
+                assert!(accounts.free(block, generation, |_| {}).is_ok());
+            }
+        };
+        let other = thread::spawn(work(accounts.clone(), blocks.clone(), 2));
+        work(accounts.clone(), blocks, 1)();
+        other.join().expect("no panic");
+        assert_eq!(accounts.in_use(), 0);
+        assert!(accounts.allocate_run(Owner::Gateway, 2).is_ok());
+    });
+}

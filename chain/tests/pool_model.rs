@@ -10,10 +10,20 @@ use hearth_chain::{
 use proptest::prelude::*;
 
 const BLOCKS: u32 = 4;
+/// Of a pool with runs: blocks in all, and of the longest run.
+const RUN_BLOCKS: u32 = 16;
+const LONGEST: u32 = 4;
 
 fn pool() -> Pool {
     let shape = Shape::new(BLOCKS, MIN_BLOCK_BYTES).expect("a shape");
     Pool::create(shape, false).expect("a pool")
+}
+
+/// A pool whose payloads may have several blocks: half of its blocks are for those.
+fn pool_of_runs() -> Pool {
+    let shape = Shape::new(RUN_BLOCKS, MIN_BLOCK_BYTES).expect("a shape");
+    let shape = shape.with_payload_bytes(LONGEST * MIN_BLOCK_BYTES);
+    Pool::create(shape.expect("a shape"), false).expect("a pool")
 }
 
 fn view(pool: &Pool) -> PoolView {
@@ -54,7 +64,8 @@ fn owners() -> impl Strategy<Value = Owner> {
 
 #[derive(Debug, Clone)]
 enum Step {
-    Allocate(Owner),
+    /// For a payload of so many bytes.
+    Allocate(Owner, u32),
     /// Of all blocks ever given out.
     Free(prop::sample::Index),
     Reclaim(Owner),
@@ -66,22 +77,28 @@ enum Step {
         len: u32,
         is_call: bool,
     },
-    Write(prop::sample::Index, Vec<u8>),
+    Write(prop::sample::Index, u32, u8),
+}
+
+/// Lengths about those of blocks and runs, and beyond.
+fn lens() -> impl Strategy<Value = u32> {
+    (0..=LONGEST + 1, 0..3_u32)
+        .prop_map(|(blocks, more)| (blocks * MIN_BLOCK_BYTES + more).saturating_sub(1))
 }
 
 fn steps() -> impl Strategy<Value = Step> {
     let index = any::<prop::sample::Index>;
     prop_oneof![
-        3 => owners().prop_map(Step::Allocate),
+        3 => (owners(), lens()).prop_map(|(owner, len)| Step::Allocate(owner, len)),
         2 => index().prop_map(Step::Free),
         1 => owners().prop_map(Step::Reclaim),
-        4 => (index(), 0..3_u32, 0..2_u8, 0..3_u16, 0..MIN_BLOCK_BYTES + 2, any::<bool>()).prop_map(
+        4 => (index(), 0..3_u32, 0..2_u8, 0..3_u16, lens(), any::<bool>()).prop_map(
             |(block, request, route, source, len, is_call)| {
                 Step::Check { block, request, route, source, len, is_call }
             }
         ),
-        2 => (index(), prop::collection::vec(any::<u8>(), 0..200))
-            .prop_map(|(block, payload)| Step::Write(block, payload)),
+        2 => (index(), lens(), any::<u8>())
+            .prop_map(|(block, len, byte)| Step::Write(block, len, byte)),
     ]
 }
 
@@ -89,6 +106,8 @@ fn steps() -> impl Strategy<Value = Step> {
 #[derive(Default)]
 struct Model {
     owners: BTreeMap<u32, (Block, Owner)>,
+    /// How many blocks each of them has.
+    lengths: BTreeMap<u32, u32>,
     given: Vec<Block>,
 }
 
@@ -100,6 +119,27 @@ impl Model {
             .map(|(_, owner)| *owner)
     }
 
+    /// Bytes of a block in use; none of any other.
+    fn room(&self, block: Block) -> u32 {
+        let blocks = self.lengths.get(&block.index).copied();
+        self.owner(block).and(blocks).unwrap_or_default() * MIN_BLOCK_BYTES
+    }
+
+    fn is_free(&self, index: u32) -> bool {
+        let mut runs = self.lengths.iter();
+        !runs.any(|(first, blocks)| (*first..first + blocks).contains(&index))
+    }
+
+    /// Whether so many bytes could be given room: a block anywhere, a run in the upper half.
+    fn has_room(&self, len: u32) -> bool {
+        match len.div_ceil(MIN_BLOCK_BYTES) {
+            0 | 1 => (0..RUN_BLOCKS).any(|index| self.is_free(index)),
+            blocks if blocks > LONGEST => false,
+            blocks => (RUN_BLOCKS / 2..=RUN_BLOCKS - blocks)
+                .any(|first| (first..first + blocks).all(|index| self.is_free(index))),
+        }
+    }
+
     /// One of all blocks ever given out.
     fn pick(&self, index: &prop::sample::Index) -> Option<Block> {
         (!self.given.is_empty()).then(|| *index.get(&self.given))
@@ -109,33 +149,47 @@ impl Model {
 proptest! {
     #[test]
     fn the_pool_is_what_the_model_is(steps in prop::collection::vec(steps(), 1..80)) {
-        let pool = pool();
+        let pool = pool_of_runs();
         let view = view(&pool);
         let mut model = Model::default();
         for step in steps {
             match step {
-                Step::Allocate(owner) => match pool.allocate(owner) {
+                Step::Allocate(owner, len) => match pool.allocate_for(owner, len as usize) {
                     Ok(block) => {
-                        prop_assert!(!model.owners.contains_key(&block.index));
+                        let blocks = len.div_ceil(MIN_BLOCK_BYTES).max(1);
+                        let run = block.index..block.index + blocks;
+                        prop_assert!(blocks <= LONGEST && run.end <= RUN_BLOCKS);
+                        prop_assert!(run.clone().all(|index| model.is_free(index)), "{:?}", run);
                         prop_assert!(!model.given.contains(&block), "a new generation");
+                        let room = blocks * MIN_BLOCK_BYTES;
+                        prop_assert_eq!(pool.room(block), Ok(room));
+                        prop_assert_eq!(view.room(block.index), room);
                         let mut bytes = Vec::new();
-                        pool.read(block, MIN_BLOCK_BYTES, &mut bytes).expect("in use");
+                        pool.read(block, room, &mut bytes).expect("in use");
                         prop_assert!(bytes.iter().all(|&byte| byte == 0), "cleared");
+                        for inner in run.skip(1) {
+                            let inner = Block { index: inner, generation: block.generation };
+                            prop_assert_eq!(pool.owner(inner), None);
+                            prop_assert!(pool.free(inner).is_err());
+                        }
                         model.owners.insert(block.index, (block, owner));
+                        model.lengths.insert(block.index, blocks);
                         model.given.push(block);
                     }
-                    Err(Exhausted) => prop_assert_eq!(model.owners.len(), BLOCKS as usize),
+                    Err(Exhausted) => prop_assert!(!model.has_room(len)),
                 },
                 Step::Free(index) => {
                     let Some(block) = model.pick(&index) else { continue };
                     prop_assert_eq!(pool.free(block).is_ok(), model.owner(block).is_some());
                     if model.owner(block).is_some() {
                         model.owners.remove(&block.index);
+                        model.lengths.remove(&block.index);
                     }
                 }
                 Step::Reclaim(owner) => {
                     let before = model.owners.len();
                     model.owners.retain(|_, (_, found)| *found != owner);
+                    model.lengths.retain(|index, _| model.owners.contains_key(index));
                     let reclaimed = before - model.owners.len();
                     prop_assert_eq!(pool.reclaim(owner) as usize, reclaimed);
                 }
@@ -145,7 +199,7 @@ proptest! {
                     let descriptor = Descriptor { route, kind, ..descriptor(block, request, len) };
                     let source = Instance(source);
                     let owner = model.owner(block);
-                    let fits = len <= MIN_BLOCK_BYTES;
+                    let fits = len <= model.room(block);
                     let (by_gateway, by_member) = match owner {
                         Some(Owner::Request { id, route: of }) => {
                             let is_it = (id, of) == (request, route);
@@ -160,16 +214,16 @@ proptest! {
                     let found = view.check(&descriptor, source);
                     prop_assert_eq!(found.is_ok(), fits && by_member, "{:?}", found);
                 }
-                Step::Write(index, payload) => {
+                Step::Write(index, len, byte) => {
+                    let payload = vec![byte; len as usize];
                     let Some(block) = model.pick(&index) else { continue };
-                    let is_used = model.owner(block).is_some();
+                    let is_used = model.owner(block).is_some() && len <= model.room(block);
                     prop_assert_eq!(pool.write(block, &payload).is_ok(), is_used);
                     if !is_used { continue }
                     let (request, route, kind) = match model.owner(block) {
                         Some(Owner::Request { id, route }) => (id, route, Kind::Pass),
                         _ => (0, 0, Kind::Call),
                     };
-                    let len = payload.len() as u32;
                     let descriptor = Descriptor { route, kind, ..descriptor(block, request, len) };
                     let seen = view.check(&descriptor, Instance::GATEWAY).expect("in use");
                     let mut copy = Vec::new();
@@ -177,17 +231,22 @@ proptest! {
                     prop_assert_eq!(copy, payload);
                 }
             }
-            prop_assert_eq!(pool.in_use() as usize, model.owners.len());
+            prop_assert_eq!(pool.in_use(), model.lengths.values().sum::<u32>());
         }
         // All come back, and are all different.
         let all: BTreeSet<Owner2> = model.owners.values().map(|(_, owner)| Owner2(owner.pack())).collect();
         for owner in all {
             pool.reclaim(Owner::unpack(owner.0).expect("packed"));
         }
-        let again: BTreeSet<u32> = (0..BLOCKS)
+        let longest = (LONGEST * MIN_BLOCK_BYTES) as usize;
+        for _ in 0..RUN_BLOCKS / 2 / LONGEST {
+            let run = pool.allocate_for(Owner::Gateway, longest).expect("all are free");
+            pool.free(run).expect("in use");
+        }
+        let again: BTreeSet<u32> = (0..RUN_BLOCKS)
             .map(|_| pool.allocate(Owner::Gateway).expect("all are free").index)
             .collect();
-        prop_assert_eq!(again.len(), BLOCKS as usize);
+        prop_assert_eq!(again.len(), RUN_BLOCKS as usize);
         prop_assert_eq!(pool.allocate(Owner::Gateway), Err(Exhausted));
     }
 }
@@ -249,6 +308,66 @@ fn a_member_changes_a_payload_in_place() {
 }
 
 #[test]
+fn a_payload_moves_to_a_larger_run_with_what_is_noted_of_it() {
+    let pool = pool_of_runs();
+    let view = view(&pool);
+    let small = pool.allocate_for(of_request(1), 10).expect("a block");
+    pool.write(small, b"0123456789").expect("in use");
+    let note = Note {
+        holder: Instance(3),
+        epoch: 0,
+        hop: 2,
+    };
+    view.note(small.index, note);
+    let room = 3 * MIN_BLOCK_BYTES;
+    let large = pool
+        .allocate_for(of_request(1), room as usize)
+        .expect("a run");
+    pool.copy(small, large).expect("both are in use");
+    assert_eq!(pool.noted(large), Ok(note));
+    pool.free(small).expect("in use");
+    let of_large = |len| view.check(&descriptor(large, 1, len), Instance(2));
+    let mut payload = of_large(10).expect("in use");
+    assert_eq!(payload.capacity(), room as usize);
+    let mut copy = Vec::new();
+    payload.read(&mut copy);
+    assert_eq!(copy, b"0123456789");
+    // All of it is there to be written, and nothing behind it.
+    assert_eq!(payload.write(&vec![7; room as usize]), Ok(room));
+    assert!(of_large(room).is_ok() && of_large(room + 1).is_err());
+    assert!(pool.copy(small, large).is_err(), "it is free");
+    let other = pool.allocate_for(of_request(2), 1).expect("a block");
+    assert!(pool.copy(large, other).is_err(), "it is smaller");
+    pool.free(large).expect("in use");
+    let again = pool.allocate_for(of_request(3), room as usize);
+    let again = again.expect("a run");
+    copy.clear();
+    pool.read(again, room, &mut copy).expect("in use");
+    assert!(copy.iter().all(|&byte| byte == 0), "cleared to its end");
+}
+
+#[test]
+fn a_kept_address_of_a_run_leads_to_a_copy_of_all_of_it() {
+    let pool = pool_of_runs();
+    let mut view = view(&pool);
+    let room = 3 * MIN_BLOCK_BYTES;
+    let run = pool.allocate_for(of_request(1), room as usize);
+    let run = run.expect("a run");
+    pool.write(run, &vec![b'k'; room as usize]).expect("in use");
+    let kept = view.address(run.index);
+    let copies = view.leave_copies(&mut vec![run.index]).expect("memory");
+    assert_eq!(copies.len(), 1);
+    pool.write(run, &vec![b'n'; room as usize]).expect("in use");
+    for at in [0, MIN_BLOCK_BYTES, room - 1] {
+        // SAFETY: within the copy, which is mapped as long as `copies`.
+        assert_eq!(unsafe { kept.add(at as usize).read() }, b'k', "{at}");
+        // SAFETY: within the run, which the view has mapped.
+        let now = unsafe { view.address(run.index).add(at as usize).read() };
+        assert_eq!(now, b'n', "{at}");
+    }
+}
+
+#[test]
 fn who_has_kept_an_address_has_a_copy_of_what_was_there() {
     let pool = pool();
     let mut view = view(&pool);
@@ -304,10 +423,38 @@ fn the_requests_in_a_dead_instances_hands_are_found() {
 }
 
 #[test]
+fn a_payload_s_limit_is_whole_blocks_and_half_of_the_pool() {
+    let shape = |blocks, bytes: u32, payload| {
+        Shape::new(blocks, bytes)
+            .expect("a shape")
+            .with_payload_bytes(payload)
+    };
+    for (blocks, bytes, payload) in [
+        (8, 4096, 0),
+        (8, 4096, 5000),
+        (8, 4096, 5 * 4096),
+        (1, 4096, 2 * 4096),
+        (65_536, 4096, (64 << 20) + 4096),
+    ] {
+        assert!(shape(blocks, bytes, payload).is_err(), "{payload}");
+    }
+    for (blocks, bytes, payload) in [
+        (1, 4096, 4096),
+        (8, 4096, 4 * 4096),
+        (65_536, 4096, 64 << 20),
+    ] {
+        let shape = shape(blocks, bytes, payload).expect("a shape");
+        assert_eq!(shape.payload_bytes(), payload);
+        assert_eq!(shape.blocks_for(payload), payload / bytes);
+        assert_eq!((shape.blocks_for(0), shape.blocks_for(1)), (1, 1));
+    }
+}
+
+#[test]
 fn a_shape_has_its_limits() {
     for (blocks, bytes) in [
         (0, 4096),
-        (524_289, 4096),
+        (65_537, 4096),
         (1, 2048),
         (1, 5000),
         (1, 16 << 20),
@@ -315,7 +462,7 @@ fn a_shape_has_its_limits() {
     ] {
         assert!(Shape::new(blocks, bytes).is_err(), "{blocks} of {bytes}");
     }
-    for (blocks, bytes) in [(1, 4096), (524_288, 4096), (8192, 8 << 20)] {
+    for (blocks, bytes) in [(1, 4096), (65_536, 4096), (8192, 8 << 20)] {
         assert!(Shape::new(blocks, bytes).is_ok(), "{blocks} of {bytes}");
     }
 }

@@ -102,7 +102,7 @@ SIZE_IS(struct block_key, 8);
 #define GENERATION_MASK (0xffffULL << GENERATION_AT)
 #define TARGET_AT 48
 #define TARGET_MASK (0xffffULL << TARGET_AT)
-#define BLOCK_MASK ((1ULL << 19) - 1)
+#define BLOCK_MASK ((1ULL << 16) - 1)
 #define HOP_AT 51
 #define HOP_MASK (0xffULL << HOP_AT)
 #define KIND_AT 60

@@ -13,6 +13,19 @@ impl Pool {
         notes::describe(&self.memory, self.shape, block.index, envelope);
     }
 
+    /// Copies a payload to another run: what is in the block, or its run, and what is said of it.
+    ///
+    /// # Errors
+    /// One of them is not in use, or the second is smaller.
+    pub fn copy(&self, from: Block, to: Block) -> Result<(), Refused> {
+        let from_bytes = self.range(from, self.room(from)?)?;
+        let len = from_bytes.len() as u32;
+        let to_bytes = self.range(to, len)?;
+        self.memory.copy(from_bytes, to_bytes.start);
+        notes::copy(&self.memory, self.shape, from.index, to.index);
+        Ok(())
+    }
+
     /// The stays that members have noted, in their order: claims.
     ///
     /// # Errors

@@ -43,7 +43,7 @@ impl Record {
     fn bytes(self) -> [u8; 16] {
         let first = 0x0000_aaaa_bbbb_cccc_u64 | u64::from(self.instance) << 48;
         let second =
-            self.block | self.hop << 51 | self.kind << 60 | u64::from(self.more) << 63 | 77 << 19;
+            self.block | self.hop << 51 | self.kind << 60 | u64::from(self.more) << 63 | 77 << 16;
         (u128::from(first) | u128::from(second) << 64).to_le_bytes()
     }
 
@@ -51,10 +51,10 @@ impl Record {
         let words = u128::from_le_bytes(bytes);
         let (first, second) = (words as u64, (words >> 64) as u64);
         assert_eq!(first << 16 >> 16, 0xaaaa_bbbb_cccc, "the rest is as it was");
-        assert_eq!(second >> 19 & 0xff_ffff, 77, "the rest is as it was");
+        assert_eq!(second >> 16 & 0x7ff_ffff, 77, "the rest is as it was");
         Self {
             instance: (first >> 48) as u16,
-            block: second & 0x7_ffff,
+            block: second & 0xffff,
             hop: second >> 51 & 0xff,
             kind: second >> 60 & 7,
             more: second >> 63 == 1,

@@ -45,6 +45,17 @@ fn main() {
                 request.resize(more)?;
                 Ok(request.pass())
             }
+            "enlarge" => {
+                let bytes = rest.parse()?;
+                let mut request = context.chain()?.enlarge(request, bytes)?;
+                // What came is there, and there is room.
+                let kept = request.bytes().starts_with(b"\"enlarge ");
+                request.resize(bytes)?;
+                request.bytes_mut().fill(if kept { b'l' } else { b'?' });
+                request.bytes_mut()[0] = b'"';
+                request.bytes_mut()[bytes - 1] = b'"';
+                Ok(request.pass())
+            }
             "where" => {
                 let file = mapped_file(request.bytes().as_ptr().addr());
                 serde_json::to_writer(request.rewrite(), &file)?;

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use hearth_worker::chain::{CallError, Content, Held};
+use hearth_worker::chain::{Area, CallError, Content, Held};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -150,12 +150,28 @@ impl Chain<'_, '_, Values> {
     /// [`ChainError`]; the request goes on.
     pub fn respond(&mut self, payload: &impl Serialize) -> Result<(), ChainError> {
         let payload = serde_json::to_vec(payload)?;
-        let (chain, _) = self.context.member()?;
-        Ok(chain.respond(Content::Bytes(&payload))?)
+        let (chain, control) = self.context.member()?;
+        Ok(chain.respond(control, Content::Bytes(&payload))?)
     }
 }
 
 impl<'a> Chain<'_, 'a, InPlace> {
+    /// Gives the request room for so many bytes: as many as the chain's `pool.payload_kb` says at most. The payload is what it was. If
+    /// that takes other blocks of the pool, the gateway moves it there.
+    ///
+    /// # Errors
+    /// [`ChainError`]; the request can only fail then, with this error or another one that the handler returns.
+    pub fn enlarge(
+        &mut self,
+        request: Request<'a>,
+        bytes: usize,
+    ) -> Result<Request<'a>, ChainError> {
+        let len = request.len();
+        let (chain, control) = self.context.member()?;
+        let area = chain.grow(control, bytes)?;
+        Ok(Request::new(Block::new(Area { len, ..area })))
+    }
+
     /// Passes the request's block on now, to the member's next place on the route.
     ///
     /// # Errors
@@ -177,8 +193,8 @@ impl<'a> Chain<'_, 'a, InPlace> {
     /// [`ChainError`], as [`Self::send_block`].
     pub fn respond_block(&mut self, request: Request<'a>) -> Result<Passed<'a>, ChainError> {
         let payload = Content::InPlace(request.len());
-        let (chain, _) = self.context.member()?;
-        chain.respond(payload)?;
+        let (chain, control) = self.context.member()?;
+        chain.respond(control, payload)?;
         Ok(Passed::already())
     }
 }

@@ -48,8 +48,9 @@ where
 
 /// Makes this process a function whose handler has the event's text in place, and leaves the result's text there.
 ///
-/// As a member of a chain, it gets the block of shared memory that the request lies in. Nothing is copied. Outside of a chain the
-/// same handler gets private memory: 1 MiB, or as much as the event has.
+/// As a member of a chain, it gets the block of shared memory that the request lies in, or the run of blocks. Nothing is copied. For more
+/// room there is [`crate::Chain::enlarge`]. Outside of a chain the same handler gets private memory: 1 MiB, or as much as the event
+/// has.
 ///
 /// Does not return, as [`serve`].
 pub fn serve_blocks<H>(mut handler: H) -> !

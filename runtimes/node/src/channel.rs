@@ -223,9 +223,9 @@ impl Channel {
     /// Answers now.
     #[napi]
     pub fn chain_respond(&mut self, payload: String) -> napi::Result<()> {
-        let (chain, _) = self.chain()?;
+        let (chain, control) = self.chain()?;
         chain
-            .respond(Content::Bytes(payload.as_bytes()))
+            .respond(control, Content::Bytes(payload.as_bytes()))
             .map_err(|error| call_failed(&error))
     }
 

@@ -164,8 +164,11 @@ impl Channel {
 
     /// Answers now.
     fn chain_respond(&mut self, py: Python<'_>, payload: &[u8]) -> PyResult<()> {
-        py.detach(|| self.inner.chain()?.0.respond(Content::Bytes(payload)))
-            .map_err(|error| call_failed(&error))
+        py.detach(|| {
+            let (chain, control) = self.inner.chain()?;
+            chain.respond(control, Content::Bytes(payload))
+        })
+        .map_err(|error| call_failed(&error))
     }
 
     /// Whether requests are a chain's, with their payloads in place.

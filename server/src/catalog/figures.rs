@@ -93,6 +93,7 @@ fn live(spec: &Spec, status: &Status, latency: &Arc<HopLatency>, rates: &Arc<Edg
             blocks: status.pool.blocks,
             in_use: status.pool.in_use,
             block_bytes: status.pool.block_bytes,
+            payload_bytes: status.pool.payload_bytes,
             huge_pages: status.pool.huge_pages,
         },
         members: members.collect(),

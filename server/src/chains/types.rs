@@ -84,18 +84,20 @@ pub enum InvokeError {
     /// The chain has no such route.
     #[error("the chain has no route \"{0}\"")]
     NoRoute(String),
-    /// All blocks of the pool are in use.
-    #[error("all blocks of the chain's pool are in use")]
+    /// The pool has no free block, or no run of free blocks that is long enough.
+    #[error(
+        "the chain's pool has no free block, or none that is followed by as many as the payload needs"
+    )]
     PoolEmpty {
         /// When to retry.
         retry_after: Duration,
     },
-    /// The payload does not fit a block.
-    #[error("the payload has {bytes} bytes, and a block of the chain's pool {limit}")]
+    /// The payload is larger than the chain allows.
+    #[error("the payload has {bytes} bytes, and may have {limit} in this chain")]
     TooLarge {
         /// Bytes of the payload.
         bytes: u64,
-        /// Bytes of a block.
+        /// Bytes that a payload may have.
         limit: u64,
     },
     /// The deadline passed.
@@ -130,14 +132,14 @@ pub enum InvokeError {
         /// What it did.
         reason: String,
     },
-    /// A member's result does not fit a block.
+    /// A member's result is larger than the chain allows.
     #[error(
-        "the result of member \"{member}\" does not fit a block of the chain's pool, which has {limit} bytes"
+        "the result of member \"{member}\" is larger than payloads may be in this chain: {limit} bytes"
     )]
     ResultTooLarge {
         /// Name of the member.
         member: String,
-        /// Bytes of a block.
+        /// Bytes that a payload may have.
         limit: u64,
     },
     /// The server is draining.
@@ -244,6 +246,8 @@ pub struct PoolStatus {
     pub in_use: u32,
     /// Bytes of a block.
     pub block_bytes: u32,
+    /// Bytes that a payload may have, in one block or a run of them.
+    pub payload_bytes: u32,
     /// Whether it has huge pages.
     pub huge_pages: bool,
 }

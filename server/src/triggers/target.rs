@@ -118,7 +118,7 @@ impl Target {
     pub(super) fn room(&self) -> Option<usize> {
         match &self.runs {
             Runs::Function(_) => None,
-            Runs::Route { chain, .. } => Some(chain.spec().pool.block_bytes() as usize),
+            Runs::Route { chain, .. } => Some(chain.spec().pool.payload_bytes() as usize),
         }
     }
 

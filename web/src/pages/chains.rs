@@ -196,6 +196,8 @@ pub struct ChainForm {
     pub block_kb: String,
     /// Number of blocks.
     pub blocks: String,
+    /// KiB; empty is one block.
+    pub payload_kb: String,
     /// Whether to ask for huge pages.
     pub huge_pages: bool,
     /// `auto`, `ring` or `poll`.

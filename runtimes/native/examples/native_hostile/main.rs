@@ -87,7 +87,8 @@ fn serve(parts: Parts) -> Result<(), Anything> {
                 // `rewrite` may still have written to the block when it was this request's already.
                 let order: String =
                     serde_json::from_slice(&text).unwrap_or_else(|_| "pass".to_owned());
-                member.act(&order, arrival.descriptor)?;
+                // Blanks make it longer than a block.
+                member.act(order.trim_end(), arrival.descriptor)?;
             }
             Some(arrival) => member.grant = Some(arrival.descriptor),
             None => std::thread::sleep(Duration::from_millis(1)),
@@ -219,7 +220,23 @@ impl Member {
             "outside" => onward.block = self.pool.shape().blocks(),
             "far outside" => onward.block = hearth_chain::descriptor::MAX_BLOCKS - 1,
             "stale" => onward.generation = onward.generation.wrapping_sub(1),
-            "long" => onward.len = self.pool.shape().block_bytes() + 1,
+            // More than its block, or its run, has by the ledger.
+            "long" => onward.len = self.pool.room(onward.block) + 1,
+            "longest" => onward.len = self.pool.shape().payload_bytes(),
+            "beyond" => onward.len = self.pool.shape().payload_bytes() + 1,
+            // A block within its run, which is in use, but the beginning of nothing.
+            "inner" => onward.block += 1,
+            // Room that it has, that no request may have, and for a block that it has given back for another one already.
+            "ask for less" => (onward.kind, onward.len) = (Kind::Return, 1),
+            "ask for too much" => {
+                onward.kind = Kind::Return;
+                onward.len = self.pool.shape().payload_bytes() + 1;
+            }
+            "ask twice" => {
+                onward.kind = Kind::Return;
+                onward.len = self.pool.room(onward.block) + 1;
+                self.edges.outbox.send(&onward)?;
+            }
             "another hop" => onward.hop = 0,
             "another route" => onward.route ^= 1,
             "another table" => onward.table = onward.table.other(),

@@ -109,7 +109,7 @@ impl Channel {
     ) -> napi::Result<()> {
         let (chain, _) = self.chain()?;
         chain
-            .may_send_ahead(&member, content(&payload).len())
+            .may_send_ahead(&member, content(&payload))
             .map_err(|error| call_failed(&error))?;
         self.end_loans(env, &lent)?;
         let (chain, control) = self.chain()?;
@@ -128,12 +128,12 @@ impl Channel {
     ) -> napi::Result<()> {
         let (chain, _) = self.chain()?;
         chain
-            .may_respond(content(&payload).len())
+            .may_respond(content(&payload))
             .map_err(|error| call_failed(&error))?;
         self.end_loans(env, &lent)?;
-        let (chain, _) = self.chain()?;
+        let (chain, control) = self.chain()?;
         chain
-            .respond(content(&payload))
+            .respond(control, content(&payload))
             .map_err(|error| call_failed(&error))
     }
 

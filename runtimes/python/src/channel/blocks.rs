@@ -1,6 +1,6 @@
 //! Requests with their payloads in place: `hearth_worker/blocks.py`.
 
-use hearth_worker::chain::{Area, CallError, ChainMember};
+use hearth_worker::chain::{Area, CallError, ChainMember, Content};
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
@@ -93,7 +93,9 @@ impl Channel {
         member: &str,
         payload: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let given = self.given(py, payload, |chain, len| chain.may_send_ahead(member, len))?;
+        let given = self.given(py, payload, |chain, content| {
+            chain.may_send_ahead(member, content)
+        })?;
         let inner = &mut self.inner;
         let sent = py.detach(|| {
             let (chain, control) = inner.chain()?;
@@ -109,7 +111,10 @@ impl Channel {
     ) -> PyResult<()> {
         let given = self.given(py, payload, ChainMember::may_respond)?;
         let inner = &mut self.inner;
-        let sent = py.detach(|| inner.chain()?.0.respond(given.content()));
+        let sent = py.detach(|| {
+            let (chain, control) = inner.chain()?;
+            chain.respond(control, given.content())
+        });
         sent.map_err(|error| call_failed(&error))
     }
 
@@ -130,12 +135,12 @@ impl Channel {
         &mut self,
         py: Python<'_>,
         payload: &Bound<'_, PyAny>,
-        may: impl FnOnce(&ChainMember, usize) -> Result<(), CallError>,
+        may: impl FnOnce(&ChainMember, Content<'_>) -> Result<(), CallError>,
     ) -> PyResult<Given> {
         let area = self.area();
         let given = Given::read(payload, area.map_or(0, |area| area.len), area)?;
         let allowed = self.inner.chain();
-        let allowed = allowed.and_then(|(chain, _)| may(chain, given.content().len()));
+        let allowed = allowed.and_then(|(chain, _)| may(chain, given.content()));
         allowed.map_err(|error| call_failed(&error))?;
         self.end_loans(py)?;
         Ok(given)

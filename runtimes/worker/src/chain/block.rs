@@ -1,9 +1,9 @@
 //! Payloads in place: the request's block, as a handler has it that wants no copy.
 
 pub use hearth_chain::LeftCopy;
-use hearth_chain::{Payload, Refused};
+use hearth_chain::{Kind, Payload, Refused};
 
-use super::{CallError, ChainMember, MemberError};
+use super::{CallError, ChainMember, Current, MemberError};
 
 /// Where a payload lies that is to be sent.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +47,7 @@ pub struct Area {
     pub at: *mut u8,
     /// Bytes of the payload.
     pub len: usize,
-    /// Bytes of the block.
+    /// Bytes of the block, or of its run.
     pub capacity: usize,
 }
 
@@ -67,32 +67,42 @@ impl ChainMember {
         self.current.map(|current| current.descriptor.block)
     }
 
-    /// Whether [`Self::send_ahead`] would pass so many bytes on to this member.
+    /// Whether [`Self::send_ahead`] would pass this on to this member, if there is room.
     ///
     /// # Errors
     /// [`CallError`], which it would return.
-    pub fn may_send_ahead(&self, name: &str, bytes: usize) -> Result<(), CallError> {
-        self.place_ahead(name, bytes).map(drop)
+    pub fn may_send_ahead(&self, name: &str, payload: Content<'_>) -> Result<(), CallError> {
+        self.place_ahead(name, payload).map(drop)
     }
 
-    /// Whether so many bytes could be the payload of a request in hand.
+    /// Whether this could be the payload of a request in hand, if there is room.
     ///
     /// # Errors
-    /// They could not, or there is no request.
-    pub fn may_respond(&self, bytes: usize) -> Result<(), CallError> {
-        self.current.ok_or(CallError::NoRequest)?;
-        self.check_size(bytes)
+    /// It could not, or there is no request.
+    pub fn may_respond(&self, payload: Content<'_>) -> Result<(), CallError> {
+        let current = self.current.ok_or(CallError::NoRequest)?;
+        Self::check_size(payload.len(), self.limit(&current, payload))
     }
 
-    pub(super) fn check_size(&self, bytes: usize) -> Result<(), CallError> {
-        let limit = self.pool.shape().block_bytes() as usize;
+    /// How many bytes a payload may have: what is in place cannot be moved to more room, and a call's block is its caller's.
+    pub(super) fn limit(&self, current: &Current, payload: Content<'_>) -> u32 {
+        match payload {
+            Content::Bytes(_) if current.descriptor.kind != Kind::Call => {
+                self.pool.shape().payload_bytes()
+            }
+            _ => self.pool.room(current.descriptor.block),
+        }
+    }
+
+    pub(super) fn check_size(bytes: usize, limit: u32) -> Result<(), CallError> {
+        let limit = limit as usize;
         match bytes <= limit {
             true => Ok(()),
             false => Err(CallError::TooLarge { bytes, limit }),
         }
     }
 
-    /// Takes these blocks from whoever has kept their addresses: what is there from now on are private copies, in the order of
+    /// Takes these blocks, with their runs, from whoever has kept their addresses: what is there from now on are private copies, in the order of
     /// the blocks. All other blocks have other addresses, too.
     ///
     /// # Errors
@@ -108,7 +118,7 @@ impl ChainMember {
         Area {
             at: self.pool.address(block),
             len,
-            capacity: self.pool.shape().block_bytes() as usize,
+            capacity: self.pool.room(block) as usize,
         }
     }
 }

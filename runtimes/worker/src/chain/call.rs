@@ -1,6 +1,6 @@
 //! Calls of other members while a request is handled.
 //!
-//! Each takes a block that the gateway has granted this instance, carries the payload in it to the other member, and has it back
+//! Each takes a block, and no run of them, that the gateway has granted this instance, carries the payload in it to the other member, and has it back
 //! with the result. Any number of calls may be under way, as many as there are blocks; their results are taken in any order.
 
 mod error;
@@ -35,7 +35,7 @@ impl ChainMember {
     ) -> Result<u32, CallError> {
         let current = self.current.ok_or(CallError::NoRequest)?;
         let member = self.callable(&current, name)?;
-        self.check_size(payload.len())?;
+        Self::check_size(payload.len(), self.pool.shape().block_bytes())?;
         let at = self.free_block(&current).ok_or(CallError::NoBlock)?;
         self.call(control, &current, member, at, Content::Bytes(payload))
     }
@@ -106,7 +106,7 @@ impl ChainMember {
     }
 
     /// Waits for something to come, which is kept if it is a request.
-    fn wait(&mut self, control: &OwnedFd, deadline: Instant) -> Result<(), MemberError> {
+    pub(super) fn wait(&mut self, control: &OwnedFd, deadline: Instant) -> Result<(), MemberError> {
         let until = deadline.min(Instant::now() + LOOK_AGAIN);
         match self.peers.recv(until) {
             Ok(arrival) => {

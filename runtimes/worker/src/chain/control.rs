@@ -65,6 +65,7 @@ impl ChainMember {
             chooser: Chooser::new(Policy::ResidualCapacity),
             early: VecDeque::new(),
             current: None,
+            asked: None,
             names: Vec::new(),
             granted: Vec::new(),
             streams: streams(),

@@ -10,6 +10,7 @@ mod call;
 mod control;
 mod pass;
 mod peers;
+mod room;
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -28,6 +29,7 @@ use rustix::io::ioctl_fionread;
 
 use self::call::Granted;
 use self::peers::Peers;
+use self::room::Asked;
 
 /// Longest sleep. The server's end is noticed by its closed socket, on which this does not wait: the sandbox ends with the
 /// server, and this is for the case that it does not.
@@ -95,6 +97,8 @@ pub struct ChainMember {
     /// What came while this instance waited for something else.
     early: VecDeque<Arrival>,
     current: Option<Current>,
+    /// What was asked of the gateway for that.
+    asked: Option<Asked>,
     /// The members' names, that of member 1 first.
     names: Vec<String>,
     /// Blocks of its own, for calls.

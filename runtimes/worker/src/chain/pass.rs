@@ -12,7 +12,7 @@ use super::{CallError, ChainMember, Content, Current, MemberError};
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// What an error says whose text does not fit into a block.
-const TOO_LONG: &[u8] = br#"{"errorType":"Runtime.ErrorTooLarge","errorMessage":"the error does not fit into a block of the chain's pool","stackTrace":[]}"#;
+const TOO_LONG: &[u8] = br#"{"errorType":"Runtime.ErrorTooLarge","errorMessage":"the error does not fit into its block of the chain's pool","stackTrace":[]}"#;
 
 /// Where a result goes.
 #[derive(Debug, Clone, Copy)]
@@ -29,17 +29,12 @@ impl ChainMember {
     /// # Errors
     /// The gateway is gone, or the system's.
     pub fn pass(&mut self, control: &OwnedFd, payload: Content<'_>) -> Result<(), MemberError> {
+        if let Err(error) = self.make_room(control, payload) {
+            return self.fail_for_room(error);
+        }
         let Some(current) = self.current else {
             return Ok(());
         };
-        let limit = self.pool.shape().block_bytes() as usize;
-        if payload.len() > limit {
-            let text = format!(
-                r#"{{"errorType":"Runtime.ResultTooLarge","errorMessage":"the result has {} bytes, and a block of the chain's pool {limit}","stackTrace":[]}}"#,
-                payload.len()
-            );
-            return self.fail(text.as_bytes());
-        }
         let target = match self.target(&current) {
             Ok(target) => target,
             Err(reason) => return self.fail(reason),
@@ -62,7 +57,7 @@ impl ChainMember {
     /// Passes an error on in place of a result.
     fn give_up(&mut self, current: &Current, error: &[u8]) -> Result<(), MemberError> {
         self.current = None;
-        let limit = self.pool.shape().block_bytes() as usize;
+        let limit = self.pool.room(current.descriptor.block) as usize;
         let error = if error.len() > limit { TOO_LONG } else { error };
         // A caller that is gone has no use for it; then it is the gateway's.
         let to = match current.descriptor.kind {
@@ -96,9 +91,9 @@ impl ChainMember {
     ///
     /// # Errors
     /// [`CallError`]; the request goes on.
-    pub fn respond(&mut self, payload: Content<'_>) -> Result<(), CallError> {
+    pub fn respond(&mut self, control: &OwnedFd, payload: Content<'_>) -> Result<(), CallError> {
+        self.make_room(control, payload)?;
         let current = self.current.ok_or(CallError::NoRequest)?;
-        self.check_size(payload.len())?;
         self.leave(&current);
         self.current = None;
         let hop = current.descriptor.hop;
@@ -121,19 +116,21 @@ impl ChainMember {
         name: &str,
         payload: Content<'_>,
     ) -> Result<(), CallError> {
-        let (current, target) = self.place_ahead(name, payload.len())?;
+        let target = self.place_ahead(name, payload)?;
+        self.make_room(control, payload)?;
+        let current = self.current.ok_or(CallError::NoRequest)?;
         Ok(self.hand_over(control, current, target, payload)?)
     }
 
-    /// Where [`Self::send_ahead`] would pass so many bytes on.
+    /// Where [`Self::send_ahead`] would pass this on.
     pub(super) fn place_ahead(
         &self,
         name: &str,
-        bytes: usize,
-    ) -> Result<(Current, Target), CallError> {
+        payload: Content<'_>,
+    ) -> Result<Target, CallError> {
         let current = self.current.ok_or(CallError::NoRequest)?;
         let member = self.named(name)?;
-        self.check_size(bytes)?;
+        Self::check_size(payload.len(), self.limit(&current, payload))?;
         let Descriptor {
             table,
             route,
@@ -151,7 +148,7 @@ impl ChainMember {
         let hop = places
             .find(|&place| self.routes.hop(table, route, place) == Ok(Some(member)))
             .ok_or_else(not_allowed)?;
-        Ok((current, Target::Next { member, hop }))
+        Ok(Target::Next { member, hop })
     }
 
     fn target(&self, current: &Current) -> Result<Target, &'static [u8]> {

@@ -116,8 +116,8 @@ impl Path {
         {
             return Err(rule("it may not send this to the gateway"));
         }
-        if descriptor.kind == Kind::Return {
-            return self.take_back(from, &descriptor).ok_or(Wrong::Stray);
+        if descriptor.kind == Kind::Return && self.take_back(from, &descriptor).is_some() {
+            return Ok(());
         }
         let is_of_request = self.pending.with(descriptor.request, |entry| {
             entry.block == Block::of(&descriptor) && entry.route == descriptor.route
@@ -127,7 +127,12 @@ impl Path {
                 "its descriptor names a block or a route that is not its request's",
             ));
         }
-        match self.pool.check(&descriptor, from) {
+        // With that kind, the length is what a member asks for.
+        let len = match descriptor.kind {
+            Kind::Return => 0,
+            _ => descriptor.len,
+        };
+        match self.pool.check(&Descriptor { len, ..descriptor }, from) {
             Ok(_) => {}
             // Somebody else has ended the request since.
             Err(Refused::Stale { .. }) => return Err(Wrong::Stray),
@@ -141,7 +146,8 @@ impl Path {
             }
             Kind::Pass => self.pass(descriptor),
             Kind::End => self.end(&descriptor, Came::Answer(descriptor.len)),
-            Kind::Call | Kind::Reply | Kind::Grant | Kind::Return => {
+            Kind::Return => self.give_room(from, &descriptor),
+            Kind::Call | Kind::Reply | Kind::Grant => {
                 Err(rule("it may not send this to the gateway"))
             }
         }

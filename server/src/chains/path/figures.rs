@@ -49,6 +49,7 @@ impl Path {
                 blocks: self.pool.shape().blocks(),
                 in_use: self.pool.in_use(),
                 block_bytes: self.pool.shape().block_bytes(),
+                payload_bytes: self.pool.shape().payload_bytes(),
                 huge_pages: self.pool.is_huge(),
             },
             requests: self.requests.load(Ordering::Relaxed).into(),

@@ -14,6 +14,7 @@ mod numbers;
 mod pending;
 mod refusals;
 mod request;
+mod room;
 mod seats;
 
 use std::sync::Arc;
@@ -126,7 +127,8 @@ impl Path {
         let plan = Plan::new(count, &routes, &calls).map_err(|error| internal(&error))?;
         let routes = RouteTable::create()?;
         let table = routes.publish(&plan).map_err(|error| internal(&error))?;
-        let pool = Shape::new(spec.pool.blocks, spec.pool.block_bytes())?;
+        let pool = Shape::new(spec.pool.blocks, spec.pool.block_bytes())?
+            .with_payload_bytes(spec.pool.payload_bytes())?;
         let pool = Pool::create(pool, spec.pool.huge_pages)?;
         let slots = spec.pool.blocks.next_power_of_two().min(SLOTS_MAX);
         let shape = BoardShape::new(NUMBERS, NUMBERS, slots)?;

@@ -41,14 +41,23 @@ pub(super) enum Came {
 /// A request under way.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// Its block.
+    /// Its block, or the first of its run.
     pub(super) block: Block,
     /// Number of its route.
     pub(super) route: u8,
     /// When it is given up.
     pub(super) deadline: Instant,
     /// Who waits for it; whoever takes it frees the block.
-    waiter: oneshot::Sender<Came>,
+    waiter: oneshot::Sender<Back>,
+}
+
+/// A request that is back.
+#[derive(Debug)]
+pub(super) struct Back {
+    /// What came of it.
+    pub(super) came: Came,
+    /// The block that it has now.
+    pub(super) block: Block,
 }
 
 impl Entry {
@@ -56,7 +65,7 @@ impl Entry {
         block: Block,
         route: u8,
         deadline: Instant,
-        waiter: oneshot::Sender<Came>,
+        waiter: oneshot::Sender<Back>,
     ) -> Self {
         Self {
             block,
@@ -73,9 +82,10 @@ impl Entry {
 
     /// Hands over what came; frees the block if nobody wants it.
     pub(super) fn end(self, path: &Path, came: Came) {
-        if self.waiter.send(came).is_err() {
+        let block = self.block;
+        if self.waiter.send(Back { came, block }).is_err() {
             // It was freed only if somebody else took the entry.
-            let _ = path.pool.free(self.block);
+            let _ = path.pool.free(block);
         }
     }
 }
@@ -131,6 +141,13 @@ impl Pending {
     /// Looks at one.
     pub(super) fn with<T>(&self, request: u32, look: impl FnOnce(&Entry) -> T) -> Option<T> {
         self.0.lock().get(&request).map(look)
+    }
+
+    /// Moves one from its block to another; false if it is not there any more.
+    pub(super) fn move_to(&self, request: u32, from: Block, to: Block) -> bool {
+        let mut all = self.0.lock();
+        let entry = all.get_mut(&request).filter(|entry| entry.block == from);
+        entry.map(|entry| entry.block = to).is_some()
     }
 
     /// Takes one out.

@@ -10,7 +10,7 @@ use hearth_chain::{Block, Descriptor, Envelope, Instance, Kind, Note, Owner, Sta
 use tokio::sync::oneshot;
 
 use super::Path;
-use super::pending::{Came, Entry};
+use super::pending::{Back, Came, Entry};
 use crate::chains::{Hop, InvokeError, Request};
 use crate::engine::Admitted;
 use crate::model::FunctionError;
@@ -24,8 +24,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 struct Waiting<'a> {
     path: &'a Path,
     number: u32,
+    /// The block that it was put into, or the one that it came back in.
     block: Block,
-    came: oneshot::Receiver<Came>,
+    came: oneshot::Receiver<Back>,
     is_over: bool,
 }
 
@@ -38,8 +39,8 @@ impl Drop for Waiting<'_> {
             return;
         }
         self.came.close();
-        if self.came.try_recv().is_ok() {
-            let _ = self.path.pool.free(self.block);
+        if let Ok(back) = self.came.try_recv() {
+            let _ = self.path.pool.free(back.block);
         }
         // Else the descriptor is on its way, and a member may write to the block until it is back.
     }
@@ -68,11 +69,19 @@ impl Path {
             }
         };
         let came = tokio::time::timeout_at(deadline.into(), answered).await;
-        let hops = self.hops(waiting.block, request.received);
+        let block = match &came {
+            Ok(Ok(back)) => back.block,
+            _ => {
+                let now = self.pending.with(waiting.number, |entry| entry.block);
+                now.unwrap_or(waiting.block)
+            }
+        };
+        let hops = self.hops(block, request.received);
         let result = match came {
-            Ok(Ok(came)) => {
+            Ok(Ok(back)) => {
                 waiting.is_over = true;
-                self.result(came, waiting.block)
+                waiting.block = block;
+                self.result(back.came, block)
             }
             // The entry went without a word, which it does not.
             Ok(Err(_)) => Err(InvokeError::Internal("the request was lost".into())),
@@ -87,7 +96,7 @@ impl Path {
         (result, hops)
     }
 
-    /// Puts the payload into a block and notes the request.
+    /// Puts the payload into a block, or a run of blocks, and notes the request.
     fn begin(
         &self,
         route: usize,
@@ -97,9 +106,9 @@ impl Path {
     ) -> Result<Waiting<'_>, InvokeError> {
         let too_large = || InvokeError::TooLarge {
             bytes: request.payload.len() as u64,
-            limit: self.pool.shape().block_bytes().into(),
+            limit: self.pool.shape().payload_bytes().into(),
         };
-        if request.payload.len() > self.pool.shape().block_bytes() as usize {
+        if request.payload.len() > self.pool.shape().payload_bytes() as usize {
             return Err(too_large());
         }
         let Ok(route) = u8::try_from(route) else {
@@ -110,7 +119,8 @@ impl Path {
         let number = self
             .pending
             .free_number(|| self.next_request.fetch_add(1, Ordering::Relaxed));
-        let Ok(block) = self.pool.allocate(Owner::Request { id: number, route }) else {
+        let owner = Owner::Request { id: number, route };
+        let Ok(block) = self.pool.allocate_for(owner, request.payload.len()) else {
             return Err(InvokeError::PoolEmpty {
                 retry_after: RETRY_AFTER,
             });
@@ -151,7 +161,7 @@ impl Path {
             generation: waiting.block.generation,
             target: Instance::GATEWAY,
             block: waiting.block.index,
-            // Compared with the block's size, which is less.
+            // Compared with what a payload may have, which is less.
             len: request.payload.len() as u32,
             route: route as u8,
             hop: 0,
@@ -226,7 +236,10 @@ impl Path {
                 Err(match error.error_type.as_str() {
                     "Runtime.ResultTooLarge" => InvokeError::ResultTooLarge {
                         member,
-                        limit: self.pool.shape().block_bytes().into(),
+                        limit: self.pool.shape().payload_bytes().into(),
+                    },
+                    "Chain.PoolExhausted" => InvokeError::PoolEmpty {
+                        retry_after: RETRY_AFTER,
                     },
                     _ => InvokeError::Member { member, error },
                 })

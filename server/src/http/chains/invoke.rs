@@ -22,7 +22,7 @@ const EMPTY_EVENT: &[u8] = b"{}";
 
 /// Send an event through a chain and wait for the result.
 ///
-/// The body is the first member's event: any JSON that fits a block of the chain's pool, uncompressed, with any content type; an
+/// The body is the first member's event: any JSON up to the chain's `pool.payload_kb`, uncompressed, with any content type; an
 /// empty body is the event `{}`. Each member's result is the next one's event; the response is the last one's. A
 /// well-formed `traceparent` is passed to the members and returned; any other is ignored.
 #[utoipa::path(
@@ -52,8 +52,8 @@ pub async fn invoke(State(app): State<App>, request: Request) -> Result<Response
     let target = app.catalog.target(name).ok_or_else(|| no_chain(name))?;
     has_route(&target, route)?;
     body::check_coding(&parts.headers)?;
-    let block = target.spec().pool.block_bytes() as usize;
-    let mut event = body::read(body, block).await?;
+    let limit = target.spec().pool.payload_bytes() as usize;
+    let mut event = body::read(body, limit).await?;
     if event.is_empty() {
         event = Bytes::from_static(EMPTY_EVENT);
     } else {

@@ -51,6 +51,10 @@ pub(super) fn present(settings: &Settings) -> ChainForm {
         edges: edges.join("\n"),
         block_kb: settings.pool.block_kb.to_string(),
         blocks: settings.pool.blocks.to_string(),
+        payload_kb: settings
+            .pool
+            .payload_kb
+            .map_or_else(String::new, |kb| kb.to_string()),
         huge_pages: settings.pool.huge_pages,
         transport: settings.transport.as_str().to_owned(),
         timeout_ms: settings.timeout_ms.to_string(),
@@ -70,6 +74,7 @@ pub(super) fn typed(form: &Form) -> ChainForm {
         edges: form.lines("edges"),
         block_kb: form.trimmed("block_kb"),
         blocks: form.trimmed("blocks"),
+        payload_kb: form.trimmed("payload_kb"),
         huge_pages: checked("huge_pages"),
         transport: form.trimmed("transport"),
         timeout_ms: form.trimmed("timeout_ms"),
@@ -99,7 +104,8 @@ pub(super) fn fields(form: &ChainForm, named: bool) -> Result<Fields, InvalidFie
     });
     add("edges", edges.collect::<Result<Value, _>>()?)?;
     let pool = json!({
-        "block_kb": number(&form.block_kb), "blocks": number(&form.blocks), "huge_pages": form.huge_pages,
+        "block_kb": number(&form.block_kb), "blocks": number(&form.blocks), "payload_kb": optional(&form.payload_kb),
+        "huge_pages": form.huge_pages,
     });
     add("pool", pool)?;
     add("transport", form.transport.as_str().into())?;
@@ -171,6 +177,14 @@ fn route(rest: &str) -> Option<Value> {
     (!hops.is_empty()).then(|| json!(hops))
 }
 
+/// Nothing where nothing was typed.
+fn optional(text: &str) -> Value {
+    match text {
+        "" => Value::Null,
+        text => number(text),
+    }
+}
+
 fn number(text: &str) -> Value {
     text.parse::<u64>()
         .map_or_else(|_| text.into(), Value::from)
@@ -189,6 +203,7 @@ mod tests {
             edges: "cart -> pay\n".into(),
             block_kb: "16".into(),
             blocks: "64".into(),
+            payload_kb: "256".into(),
             transport: "ring".into(),
             timeout_ms: "500".into(),
             public: true,
@@ -207,6 +222,7 @@ mod tests {
         assert_eq!(spec.members["cart"].version, Some(3));
         assert_eq!(spec.members["cart"].concurrency, 2);
         assert_eq!(spec.routes["back"].len(), 3);
+        assert_eq!(spec.pool.payload_kb, Some(256));
         assert_eq!(spec.triggers[1].route(), Some("back"));
         let shown = present(&spec.clone().into());
         assert_eq!(
@@ -258,6 +274,14 @@ mod tests {
             "limit_total_rate"
         );
         assert_eq!(with(|form| form.blocks = "many".into()), "pool.blocks");
+        assert_eq!(
+            with(|form| form.payload_kb = "some".into()),
+            "pool.payload_kb"
+        );
+        assert_eq!(
+            with(|form| form.payload_kb = "20".into()),
+            "pool.payload_kb"
+        );
         assert_eq!(with(|form| form.timeout_ms = String::new()), "timeout_ms");
     }
 }

@@ -45,6 +45,10 @@ pub(super) fn live(chain: &View) -> ChainLive {
             ("Descriptors sent", format::count(sent)),
             ("Block size", format::bytes(live.pool.block_bytes.into())),
             (
+                "Largest payload",
+                format::bytes(live.pool.payload_bytes.into()),
+            ),
+            (
                 "Huge pages",
                 if live.pool.huge_pages { "yes" } else { "no" }.to_owned(),
             ),

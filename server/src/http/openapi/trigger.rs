@@ -45,7 +45,7 @@ fn chain_operation(method: &str, id: &str, with_path: bool) -> Value {
     operation["summary"] = json!("Call a chain over HTTP");
     operation["description"] = json!(
         "Any method. The first member's event and the last member's result use AWS Lambda's payload format 2.0, bodies that are not \
-         text as base64; each has to fit a block of the chain's pool. A token is required unless the chain is public; Hearth's tokens \
+         text as base64; each may be as large as the chain's `pool.payload_kb` says. A token is required unless the chain is public; Hearth's tokens \
          and the console's cookies are not passed on. A chain cannot set connection headers, Content-Length or X-Hearth-*."
     );
     if let Some(parameters) = operation["parameters"].as_array_mut() {

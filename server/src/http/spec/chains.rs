@@ -11,7 +11,7 @@ use super::{port_limits, rules, triggers};
 use crate::model::InvalidField;
 use crate::model::chain::{
     self, BLOCK_KB, DEFAULT_TIMEOUT_MS, Hop, MAX_BLOCKS, MAX_CONCURRENCY, MAX_TIMEOUT_MS, Member,
-    Patch, PayloadForm, Pool, Spec, Transport,
+    PAYLOAD_KB, Patch, PayloadForm, Pool, Spec, Transport,
 };
 
 /// Fields of `PUT /api/v1/chains/{name}` and of its `PATCH`; `POST` has `name`, too.
@@ -32,7 +32,7 @@ const MEMBERS: &str = "an object of members such as {\"cart\": {\"function\": \"
 const ROUTES: &str = "an object of routes such as {\"checkout\": [\"cart\", \"payment\"]}";
 const EDGES: &str = "a list of pairs of members such as [[\"frontend\", \"cart\"]]";
 const PAYLOAD: &str = "\"json\" or \"block\"";
-const POOL: &str = "an object with block_kb, blocks and huge_pages";
+const POOL: &str = "an object with block_kb, blocks, payload_kb and huge_pages";
 const TIMEOUT_MS: IntegerRule = IntegerRule {
     field: "timeout_ms",
     min: 1,
@@ -210,7 +210,7 @@ fn pool(fields: &mut Fields) -> Result<Option<Pool>, InvalidField> {
         return Ok(None);
     };
     let place = Place::new("pool");
-    place.only(&object, &["block_kb", "blocks", "huge_pages"])?;
+    place.only(&object, &["block_kb", "blocks", "payload_kb", "huge_pages"])?;
     let mut pool = Pool::default();
     if let Some(found) = object.get("block_kb") {
         let rule = "a power of two from 4 to 8192";
@@ -223,6 +223,16 @@ fn pool(fields: &mut Fields) -> Result<Option<Pool>, InvalidField> {
     }
     if let Some(found) = object.get("blocks") {
         pool.blocks = place.within("blocks").integer(found, 1, MAX_BLOCKS, None)?;
+    }
+    if let Some(found) = object.get("payload_kb").filter(|found| !found.is_null()) {
+        let rule = "a multiple of block_kb up to 65536, or null for one block";
+        let payload_kb = place.within("payload_kb").integer(
+            found,
+            *PAYLOAD_KB.start(),
+            *PAYLOAD_KB.end(),
+            Some(rule),
+        )?;
+        pool.payload_kb = Some(payload_kb);
     }
     if let Some(found) = object.get("huge_pages") {
         let wrong = || place.within("huge_pages").wrong(found, "true or false");
@@ -280,7 +290,7 @@ mod tests {
             "members": {"cart": {"function": "cart", "version": 2, "concurrency": 8}, "pay": {"function": "p"}},
             "routes": {"checkout": ["cart", "gateway", "pay"]},
             "edges": [["cart", "pay"]],
-            "pool": {"block_kb": 16, "blocks": 64, "huge_pages": true},
+            "pool": {"block_kb": 16, "blocks": 64, "payload_kb": 256, "huge_pages": true},
             "transport": "ring", "timeout_ms": 500, "public": true,
             "triggers": [{"protocol": "tcp", "port": 9000}, {"protocol": "udp", "port": 9000, "route": "checkout"}],
             "port_limits": {"total": {"per_second": 9}},
@@ -380,6 +390,9 @@ mod tests {
             ("/pool/block_kb", json!(3), "pool.block_kb"),
             ("/pool/block_kb", json!(5), "pool.block_kb"),
             ("/pool/blocks", json!(-1), "pool.blocks"),
+            ("/pool/payload_kb", json!("64"), "pool.payload_kb"),
+            ("/pool/payload_kb", json!(1), "pool.payload_kb"),
+            ("/pool/payload_kb", json!(24), "pool.payload_kb"),
             ("/pool/huge_pages", json!("yes"), "pool.huge_pages"),
             ("/pool/size", json!(1), "pool.size"),
             ("/transport", json!("tcp"), "transport"),

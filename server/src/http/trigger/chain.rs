@@ -1,5 +1,5 @@
 //! `/chain/{name}/{route}`, and ports of chains: a route of a chain as a web server. The event of its first member and the
-//! result of its last are those of `/fn/`: Lambda's payload format 2.0. Both fit a block of the chain's pool.
+//! result of its last are those of `/fn/`: Lambda's payload format 2.0. Both are at most as large as the chain's payloads may be.
 
 use std::time::Duration;
 
@@ -105,8 +105,8 @@ async fn invoke(
         .and_then(|value| trace::checked(value.as_bytes()))
         .map(str::to_owned);
     let head = event::build(&parts, name, raw_path).map_err(Problem::internal)?;
-    let block = target.spec().pool.block_bytes() as usize;
-    let body = body::read(body, block).await?;
+    let limit = target.spec().pool.payload_bytes() as usize;
+    let body = body::read(body, limit).await?;
     let content_type = parts.headers.get(header::CONTENT_TYPE);
     let asked = ChainRequest {
         route,

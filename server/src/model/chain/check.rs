@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::limits::{
     BLOCK_KB, MAX_BLOCKS, MAX_CONCURRENCY, MAX_EDGES, MAX_HOPS, MAX_INSTANCES, MAX_MEMBERS,
-    MAX_POOL_BYTES, MAX_ROUTES, MAX_TIMEOUT_MS, is_plain_name,
+    MAX_POOL_BYTES, MAX_ROUTES, MAX_TIMEOUT_MS, PAYLOAD_KB, is_plain_name,
 };
 use super::{GATEWAY, Hop, Member, Pool, Spec};
 use crate::model::InvalidField;
@@ -234,6 +234,25 @@ impl Pool {
                 MAX_POOL_BYTES >> 30
             );
             return Err(refuse("pool.blocks", self.blocks, rule));
+        }
+        self.payload_kb.map_or(Ok(()), |kb| self.check_payload(kb))
+    }
+
+    fn check_payload(&self, payload_kb: u32) -> Result<(), InvalidField> {
+        let wrong = |rule| Err(refuse("pool.payload_kb", payload_kb, rule));
+        if !PAYLOAD_KB.contains(&payload_kb) || !payload_kb.is_multiple_of(self.block_kb) {
+            return wrong(format!(
+                "must be a multiple of block_kb, which is {}, up to {}",
+                self.block_kb,
+                PAYLOAD_KB.end()
+            ));
+        }
+        let blocks = payload_kb / self.block_kb;
+        if blocks > 1 && blocks > self.blocks / 2 {
+            return wrong(format!(
+                "must be at most half of the pool, which has {} blocks of {} KiB",
+                self.blocks, self.block_kb
+            ));
         }
         Ok(())
     }

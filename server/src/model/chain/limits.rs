@@ -17,6 +17,8 @@ pub const MAX_HOPS: usize = 256;
 pub const MAX_EDGES: usize = MAX_MEMBERS * MAX_MEMBERS;
 /// Sizes of a block in KiB: from a page, so that blocks never share one, to what a descriptor's field holds.
 pub const BLOCK_KB: RangeInclusive<u32> = 4..=8192;
+/// Sizes of a payload in KiB: from the smallest block to what a descriptor's field holds.
+pub const PAYLOAD_KB: RangeInclusive<u32> = 4..=65_536;
 /// Most blocks: each request and each call takes one, and more than this many are not under way at a time.
 pub const MAX_BLOCKS: u32 = 65_536;
 /// Most bytes of a pool: bounds what one chain can make the server map.

@@ -103,6 +103,8 @@ pub struct PoolLive {
     pub in_use: u32,
     /// Bytes of a block.
     pub block_bytes: u32,
+    /// Bytes that a payload may have, in one block or a run of them.
+    pub payload_bytes: u32,
     /// Whether it has huge pages.
     pub huge_pages: bool,
 }

@@ -23,7 +23,7 @@ pub use hop::{GATEWAY, Hop};
 pub use limits::{
     BLOCK_KB, DEFAULT_BLOCK_KB, DEFAULT_BLOCKS, DEFAULT_TIMEOUT_MS, MAX_BLOCKS, MAX_CONCURRENCY,
     MAX_EDGES, MAX_HOPS, MAX_INSTANCES, MAX_MEMBERS, MAX_POOL_BYTES, MAX_ROUTES, MAX_TIMEOUT_MS,
-    is_plain_name,
+    PAYLOAD_KB, is_plain_name,
 };
 pub use live::{
     EdgeLive, InstanceLive, KernelLive, Live, MemberLive, PoolLive, RefusalLive, State,
@@ -141,12 +141,16 @@ fn one() -> u32 {
 #[schema(as = ChainPool)]
 #[serde(default, deny_unknown_fields)]
 pub struct Pool {
-    /// Size of a block in KiB, a power of two; the largest payload between two members.
+    /// Size of a block in KiB, a power of two.
     #[schema(required = false, minimum = 4, maximum = 8192, default = 64)]
     pub block_kb: u32,
     /// Number of blocks: bounds how many payloads there are at a time. Memory is taken when a block is first used.
     #[schema(required = false, minimum = 1, maximum = 65_536, default = 1024)]
     pub blocks: u32,
+    /// The largest event or result in KiB: a multiple of `block_kb`, at most half of the pool. One that is larger than a block takes a run of
+    /// consecutive blocks, of the pool's upper half. Null is one block.
+    #[schema(required = false, minimum = 4, maximum = 65_536)]
+    pub payload_kb: Option<u32>,
     /// Whether to ask the kernel for transparent huge pages.
     #[schema(required = false, default = false)]
     pub huge_pages: bool,
@@ -157,6 +161,7 @@ impl Default for Pool {
         Self {
             block_kb: DEFAULT_BLOCK_KB,
             blocks: DEFAULT_BLOCKS,
+            payload_kb: None,
             huge_pages: false,
         }
     }
@@ -173,6 +178,14 @@ impl Pool {
     #[must_use]
     pub fn block_bytes(&self) -> u32 {
         self.block_kb.saturating_mul(1024)
+    }
+
+    /// Bytes that a payload may have.
+    #[must_use]
+    pub fn payload_bytes(&self) -> u32 {
+        self.payload_kb
+            .unwrap_or(self.block_kb)
+            .saturating_mul(1024)
     }
 }
 

@@ -48,11 +48,26 @@ async fn a_chain_lives_and_dies_without_a_script() {
         wrong.contains("pay: payment version 1"),
         "what was typed stays"
     );
+    let wrong = form(&[("name", "shop"), ("payload_kb", "20")]);
+    let wrong = browser
+        .submit("/new-chain", &wrong)
+        .await
+        .expect(422)
+        .text();
+    assert!(
+        wrong.contains("Pool.payload_kb: must be a multiple of block_kb"),
+        "{wrong}"
+    );
     let made = browser
-        .submit("/new-chain", &form(&[("name", "shop")]))
+        .submit(
+            "/new-chain",
+            &form(&[("name", "shop"), ("payload_kb", "256")]),
+        )
         .await
         .expect(303);
     assert_eq!(made.header("location"), "/chains/shop?notice=created");
+    let settings = browser.get("/chains/shop/settings").await.expect(200);
+    assert!(settings.text().contains("value=\"256\""), "it is kept");
     let taken = browser
         .submit("/new-chain", &form(&[("name", "shop")]))
         .await

@@ -14,12 +14,17 @@ use crate::support::{Answer, Client, Server, eventually};
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// What no member that keeps to the rules sends to the gateway.
-const BROKEN_RULES: [&str; 13] = [
+const BROKEN_RULES: [&str; 18] = [
     "foreign",
     "outside",
     "far outside",
     "stale",
     "long",
+    "longest",
+    "beyond",
+    "ask for less",
+    "ask for too much",
+    "ask twice",
     "another hop",
     "another route",
     "another table",
@@ -71,7 +76,7 @@ async fn a_hostile_member_fails_requests_of_its_own_chain_and_nothing_else() {
             "members": {"bad": {"function": "hostile"}, "good": {"function": "echo"}},
             "routes": {"bad": ["bad"], "on": ["bad", "good"], "on2": ["bad", "good"], "good": ["good"]},
             "edges": [["bad", "good"]],
-            "pool": {"block_kb": 4, "blocks": 32},
+            "pool": {"block_kb": 4, "blocks": 32, "payload_kb": 32},
             "timeout_ms": 3000,
         }),
     )
@@ -93,6 +98,15 @@ async fn a_hostile_member_fails_requests_of_its_own_chain_and_nothing_else() {
             detail.contains("broke the chain's rules"),
             "{what}: {problem}"
         );
+        others_go_on(&client, what).await;
+    }
+    // With a run of blocks in hand.
+    for what in ["inner", "long", "stale", "ask twice"] {
+        let longer = format!("{what}{}", " ".repeat(6_000));
+        let problem = order(&client, &longer)
+            .await
+            .problem(502, "chain_rule_broken");
+        assert_eq!(problem["member"], "bad", "{what}: {problem}");
         others_go_on(&client, what).await;
     }
     let crashed = order(&client, "die").await.problem(502, "function_crashed");
@@ -121,12 +135,15 @@ async fn a_hostile_member_fails_requests_of_its_own_chain_and_nothing_else() {
     eventually("it rewrites no more", LIMIT, is_over).await;
 
     // The other member refuses what it must not follow, and the time limit ends what nobody answers.
+    let inner = format!("peer inner{}", " ".repeat(6_000));
     let silent = [
         "silent",
         "blame",
         "peer outside",
         "peer stale",
         "peer long",
+        "peer longest",
+        &inner,
         "peer grant",
         "peer another hop",
         "peer another route",

@@ -9,6 +9,7 @@ mod objects;
 mod path;
 mod ports;
 mod requests;
+mod runs;
 mod sk_msg;
 
 use serde_json::{Value, json};

@@ -33,7 +33,7 @@ async fn a_chain_with_only_what_is_required_has_the_documented_defaults() {
         },
         "routes": {"checkout": ["cart", "pay"]},
         "edges": [],
-        "pool": {"block_kb": 64, "blocks": 1024, "huge_pages": false},
+        "pool": {"block_kb": 64, "blocks": 1024, "payload_kb": null, "huge_pages": false},
         "transport": "auto",
         "timeout_ms": 30_000,
         "public": false,
@@ -61,7 +61,7 @@ async fn versions_are_immutable_and_any_of_them_can_be_activated() {
         "members": {"cart": {"function": "cart", "version": 1, "concurrency": 2, "payload": "block"}, "pay": {"function": "payment"}},
         "routes": {"checkout": ["cart", "pay"], "back": ["cart", "gateway", "pay", "cart"]},
         "edges": [["cart", "pay"]],
-        "pool": {"block_kb": 4, "blocks": 32, "huge_pages": false},
+        "pool": {"block_kb": 4, "blocks": 32, "payload_kb": 64, "huge_pages": false},
         "transport": "ring", "timeout_ms": 700, "public": true,
     });
     let second = client.patch(SHOP, &all).await.expect(200).json();
@@ -168,6 +168,7 @@ async fn a_wrong_field_is_named_and_nothing_is_changed() {
         ),
         ("edges[0][1]", json!({"edges": [["cart", "nobody"]]})),
         ("pool.block_kb", json!({"pool": {"block_kb": 100}})),
+        ("pool.payload_kb", json!({"pool": {"payload_kb": 100}})),
         ("transport", json!({"transport": "tcp"})),
         ("timeout_ms", json!({"timeout_ms": 0})),
         ("public", json!({"public": 1})),

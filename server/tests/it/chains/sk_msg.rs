@@ -36,7 +36,7 @@ def connection():
 
 def descriptor(target, block, kind):
     first = target << 48 | 1
-    second = block | 2 << 19 | kind << 60
+    second = block | 2 << 16 | kind << 60
     return (first | second << 64).to_bytes(16, 'little')
 
 def handler(event, context):
@@ -78,7 +78,7 @@ async fn refusals(client: &Client, reason: &str) -> Vec<Value> {
 }
 
 /// Whether this host has it; if not, that is what who asks for it is told.
-async fn is_here(client: &Client, chain: &Value) -> bool {
+pub(super) async fn is_here(client: &Client, chain: &Value) -> bool {
     let node = client.get("/api/v1/node").await.expect(200).json();
     let capability = &node["capabilities"]["sk_msg"];
     if capability["available"] == true {

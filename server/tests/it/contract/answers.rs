@@ -436,7 +436,7 @@ async fn chains(contract: &Contract, client: &Client) {
     let (path, nobody) = ("/api/v1/chains/c", "/api/v1/chains/nobody");
     let settings = json!({
         "members": {"a": {"function": "f", "version": null, "concurrency": 1, "payload": "json"}}, "routes": {"r": ["a"]}, "edges": [["a", "a"]],
-        "pool": {"block_kb": 16, "blocks": 8, "huge_pages": false}, "transport": "auto", "timeout_ms": 5000, "public": true,
+        "pool": {"block_kb": 16, "blocks": 8, "payload_kb": 16, "huge_pages": false}, "transport": "auto", "timeout_ms": 5000, "public": true,
         "triggers": [
             {"protocol": "tcp", "port": 9100, "mode": "http", "route": "r"},
             {"protocol": "udp", "port": 9100, "batch": {"max": 2, "wait_ms": 0}, "route": null},

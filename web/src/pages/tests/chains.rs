@@ -148,6 +148,7 @@ fn settings(name: &str) -> ChainSettingsPage {
             edges: HOSTILE.into(),
             block_kb: HOSTILE.into(),
             blocks: HOSTILE.into(),
+            payload_kb: HOSTILE.into(),
             huge_pages: true,
             transport: "ring".into(),
             timeout_ms: HOSTILE.into(),

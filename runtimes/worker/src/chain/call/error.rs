@@ -15,13 +15,16 @@ pub enum CallError {
     #[error("the chain's edges do not let this member call {0:?}, or pass a request on to it")]
     NotAllowed(String),
     /// The payload does not fit.
-    #[error("the payload has {bytes} bytes, and a block of the chain's pool {limit}")]
+    #[error("the payload has {bytes} bytes, and there is room for {limit}")]
     TooLarge {
         /// Bytes of the payload.
         bytes: usize,
-        /// Bytes of a block.
+        /// Bytes that it may have.
         limit: usize,
     },
+    /// The pool has no run of blocks that is long enough.
+    #[error("the payload has {0} bytes, and the chain's pool has no room for so many now")]
+    PoolExhausted(usize),
     /// As many calls are under way as there may be.
     #[error("this instance has no block left for another call")]
     NoBlock,
@@ -59,6 +62,7 @@ impl CallError {
             Self::NoMember(_) => "Chain.NoMember",
             Self::NotAllowed(_) => "Chain.NotAllowed",
             Self::TooLarge { .. } => "Chain.PayloadTooLarge",
+            Self::PoolExhausted(_) => "Chain.PoolExhausted",
             Self::NoBlock => "Chain.TooManyCalls",
             Self::Unreached(_) => "Chain.NoInstance",
             Self::Crashed(_) => "Chain.MemberCrashed",

@@ -39,6 +39,10 @@ impl ChainMember {
     /// Takes what is no request: a grant, a reply; false if it must not have come.
     pub(in crate::chain) fn take_other(&mut self, from: Instance, descriptor: &Descriptor) -> bool {
         match descriptor.kind {
+            // Of a request, not of this instance: what it asked for.
+            Kind::Grant | Kind::Failure if from == Instance::GATEWAY && descriptor.request != 0 => {
+                self.take_room(descriptor)
+            }
             Kind::Grant if from == Instance::GATEWAY => {
                 self.granted.push(Granted {
                     descriptor: *descriptor,

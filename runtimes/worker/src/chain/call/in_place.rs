@@ -87,7 +87,7 @@ impl ChainMember {
     ) -> Result<u32, CallError> {
         let current = self.current.ok_or(CallError::NoRequest)?;
         let member = self.callable(&current, name)?;
-        self.check_size(payload.len())?;
+        Self::check_size(payload.len(), self.pool.room(held.block))?;
         let is_it = |granted: &Granted| granted.descriptor.block == held.block;
         let at = self.granted.iter().position(is_it);
         // One that a call is under way with is not the handler's.
@@ -107,7 +107,7 @@ impl ChainMember {
     ) -> Result<usize, CallError> {
         let (_, len) = self.reply(control, call)?;
         // Its length may be what the other member likes.
-        match self.check_size(len as usize) {
+        match Self::check_size(len as usize, self.pool.room(call)) {
             Ok(()) => Ok(len as usize),
             Err(_) => Ok(0),
         }

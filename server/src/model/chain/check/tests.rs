@@ -138,6 +138,20 @@ fn each_wrong_field_is_named() {
             json!({"block_kb": 8192, "blocks": 8193}),
             "pool.blocks",
         ),
+        ("/pool/payload_kb", json!(0), "pool.payload_kb"),
+        ("/pool/payload_kb", json!(32), "pool.payload_kb"),
+        ("/pool/payload_kb", json!(100), "pool.payload_kb"),
+        ("/pool/payload_kb", json!(65_600), "pool.payload_kb"),
+        (
+            "/pool",
+            json!({"block_kb": 64, "blocks": 16, "payload_kb": 576}),
+            "pool.payload_kb",
+        ),
+        (
+            "/pool",
+            json!({"block_kb": 64, "blocks": 1, "payload_kb": 128}),
+            "pool.payload_kb",
+        ),
         ("/timeout_ms", json!(0), "timeout_ms"),
         ("/timeout_ms", json!(900_001), "timeout_ms"),
     ] {
