@@ -4,14 +4,17 @@ use serde_json::{Map, Value};
 
 use super::fields::{Fields, Input, invalid, type_of};
 use crate::model::{
-    Batch, InvalidField, MAX_BATCH, MAX_BATCH_WAIT_MS, MAX_PORTS, MAX_TOPICS, MqttTopic, Port,
-    PortTrigger, StreamMode, all_topics, chain, topics,
+    Batch, InvalidField, MAX_BATCH, MAX_BATCH_WAIT_MS, MAX_PORTS, MAX_TOPICS, MqttTopic,
+    PortOrBroker, PortTrigger, StreamMode, all_topics, chain, topics,
 };
 
 const RULE: &str =
     "must be a list of ports such as [{\"protocol\": \"tcp\", \"port\": 9000}], or [] for none";
 const PROTOCOL_RULE: &str = "must be \"tcp\", \"udp\", \"coap\" or \"mqtt\"";
 const PORT_RULE: &str = "must be a whole number from 1 to 65535";
+const BROKER_RULE: &str = "must be the name of a broker of HEARTH_MQTT_BROKERS";
+const EITHER_RULE: &str = "must not be given with port: a trigger is for a port or for a broker";
+const SHARED_RULE: &str = "must not be a shared subscription";
 const MODE_RULE: &str = "must be \"http\" or \"raw\"";
 const ROUTE_RULE: &str = "must be the name of a route of the chain, or null";
 const TOPICS_RULE: &str = "must be a list of 1 to 64 topics such as [{\"filter\": \"sensors/#\"}]";
@@ -39,8 +42,8 @@ pub(super) fn of_chain(fields: &mut Fields) -> Result<Option<Vec<chain::Trigger>
     })
 }
 
-/// A list whose items have ports of their own.
-fn list<T: HasPort>(
+/// A list whose items have ports of their own, or brokers.
+fn list<T: HasOrigin>(
     fields: &mut Fields,
     read: impl Fn(Place, &Value) -> Result<T, InvalidField>,
 ) -> Result<Option<Vec<T>>, InvalidField> {
@@ -67,14 +70,16 @@ fn list<T: HasPort>(
     let mut triggers = Vec::<T>::new();
     for (index, item) in items.iter().enumerate() {
         let trigger = read(Place(index), item)?;
-        if let Some(twin) = triggers
-            .iter()
-            .position(|other| other.port() == trigger.port())
-        {
-            let rule = format!("must differ from triggers[{twin}], which has the same port");
+        let origin = trigger.origin();
+        if let Some(twin) = triggers.iter().position(|other| other.origin() == origin) {
+            let what = match origin {
+                Some(PortOrBroker::Broker(_)) => "broker",
+                Some(PortOrBroker::Port(_)) | None => "port",
+            };
+            let rule = format!("must differ from triggers[{twin}], which has the same {what}");
             return Err(invalid(
-                &format!("triggers[{index}].port"),
-                &item["port"],
+                &format!("triggers[{index}].{what}"),
+                &item[what],
                 rule,
             ));
         }
@@ -83,20 +88,21 @@ fn list<T: HasPort>(
     Ok(Some(triggers))
 }
 
-/// What a port is asked for by.
-trait HasPort {
-    fn port(&self) -> Port;
+/// What tells triggers from each other.
+trait HasOrigin {
+    fn origin(&self) -> Option<PortOrBroker>;
 }
 
-impl HasPort for PortTrigger {
-    fn port(&self) -> Port {
-        Self::port(self)
+impl HasOrigin for PortTrigger {
+    fn origin(&self) -> Option<PortOrBroker> {
+        let broker = || Some(PortOrBroker::Broker(self.broker()?.to_owned()));
+        self.port().map(PortOrBroker::Port).or_else(broker)
     }
 }
 
-impl HasPort for chain::Trigger {
-    fn port(&self) -> Port {
-        Self::port(self)
+impl HasOrigin for chain::Trigger {
+    fn origin(&self) -> Option<PortOrBroker> {
+        self.plain().origin()
     }
 }
 
@@ -151,13 +157,48 @@ impl Place {
             }
             Some("mqtt") => {
                 // Routes are those of its topics.
-                self.only(object, &["protocol", "port", "topics"], "")?;
-                let port = self.port(object)?;
-                let topics = self.topics(object.get("topics"), more)?;
-                Ok(PortTrigger::Mqtt { port, topics })
+                self.only(object, &["protocol", "port", "broker", "topics"], "")?;
+                self.mqtt(object, more)
             }
             _ => Err(invalid(&self.name(".protocol"), protocol, PROTOCOL_RULE)),
         }
+    }
+
+    /// A port for MQTT, or a broker.
+    fn mqtt(
+        &self,
+        object: &Map<String, Value>,
+        more: &[&str],
+    ) -> Result<PortTrigger, InvalidField> {
+        let value = object.get("broker").filter(|value| !value.is_null());
+        let Some(value) = value else {
+            return Ok(PortTrigger::Mqtt {
+                port: Some(self.port(object)?),
+                broker: None,
+                topics: self.topics(object.get("topics"), more)?,
+            });
+        };
+        let broker = value.as_str().filter(|name| !name.is_empty());
+        let broker = broker.ok_or_else(|| invalid(&self.name(".broker"), value, BROKER_RULE))?;
+        if object.get("port").is_some_and(|port| !port.is_null()) {
+            return Err(invalid(&self.name(".broker"), value, EITHER_RULE));
+        }
+        let topics = object.get("topics").unwrap_or(&Value::Null);
+        let topics = self.topics(Some(topics), more)?;
+        let shared = |topic: &MqttTopic| topic.filter.starts_with("$share/");
+        if let Some(index) = topics.iter().position(shared) {
+            let field = self.name(&format!(".topics[{index}].filter"));
+            return Err(invalid(
+                &field,
+                &topics[index].filter.clone().into(),
+                SHARED_RULE,
+            ));
+        }
+        Ok(PortTrigger::Mqtt {
+            port: None,
+            broker: Some(broker.to_owned()),
+            topics,
+        })
     }
 
     fn port(&self, object: &Map<String, Value>) -> Result<u16, InvalidField> {
@@ -281,6 +322,8 @@ mod tests {
             {"protocol": "coap", "port": 5683},
             {"protocol": "mqtt", "port": 1883},
             {"protocol": "mqtt", "port": 1884, "topics": [{"filter": "a/+", "response_topic": null}]},
+            {"protocol": "mqtt", "broker": "plant", "topics": [{"filter": "a/+", "response_topic": "b"}]},
+            {"protocol": "mqtt", "port": null, "broker": "far", "topics": [{"filter": "#"}]},
         ]);
         let read_back = read(all.clone()).unwrap().unwrap();
         let lines: Vec<_> = read_back.iter().map(ToString::to_string).collect();
@@ -293,7 +336,9 @@ mod tests {
                 "udp 65535 batch 64 wait 2",
                 "coap 5683",
                 "mqtt 1883",
-                "mqtt 1884 topic a/+"
+                "mqtt 1884 topic a/+",
+                "mqtt broker plant topic a/+ response b",
+                "mqtt broker far topic #",
             ]
         );
         let text = Input::Text(all.to_string());
@@ -358,6 +403,30 @@ mod tests {
             (
                 mqtt(json!([{"filter": "#", "route": "r"}])),
                 "triggers[0].topics[0].route",
+            ),
+            (json!([{"protocol": "mqtt"}]), "triggers[0].port"),
+            (
+                json!([{"protocol": "mqtt", "port": 1, "broker": "plant", "topics": [{"filter": "#"}]}]),
+                "triggers[0].broker",
+            ),
+            (
+                json!([{"protocol": "mqtt", "broker": 3, "topics": [{"filter": "#"}]}]),
+                "triggers[0].broker",
+            ),
+            (
+                json!([{"protocol": "mqtt", "broker": "plant"}]),
+                "triggers[0].topics",
+            ),
+            (
+                json!([{"protocol": "mqtt", "broker": "plant", "topics": [{"filter": "$share/a/b"}]}]),
+                "triggers[0].topics[0].filter",
+            ),
+            (
+                json!([
+                    {"protocol": "mqtt", "broker": "plant", "topics": [{"filter": "a"}]},
+                    {"protocol": "mqtt", "broker": "plant", "topics": [{"filter": "b"}]},
+                ]),
+                "triggers[1].broker",
             ),
             (
                 json!([{"protocol": "coap", "port": 1, "batch": {"max": 2}}]),

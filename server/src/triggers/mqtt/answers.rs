@@ -157,11 +157,11 @@ impl Version {
 }
 
 /// Packets of the server's own are far below MQTT's limit, 256 MiB.
-fn bytes_3(packet: &v3::Packet) -> Vec<u8> {
+pub(super) fn bytes_3(packet: &v3::Packet) -> Vec<u8> {
     encoded_3(packet).unwrap_or_default()
 }
 
-fn bytes_5(packet: &v5::Packet) -> Vec<u8> {
+pub(super) fn bytes_5(packet: &v5::Packet) -> Vec<u8> {
     encoded_5(packet).unwrap_or_default()
 }
 
