@@ -69,7 +69,7 @@ pub(in crate::triggers) fn begin(triggers: &Triggers, link: Arc<Link>) {
 }
 
 fn fail(link: &Link, error: &str) {
-    tracing::warn!(owner = %link.owner, broker = link.broker, error, "cannot subscribe");
+    tracing::warn!(owner = %link.owner, broker = link.broker, error, "a subscription to a broker has failed");
     link.failed(error);
 }
 

@@ -10,9 +10,8 @@ use serde_json::json;
 use super::{THINGS, file, is_connected, once, trigger};
 use crate::support::Server;
 
-/// A CONNACK of version 5, and the SUBACK of the first subscription.
+/// A CONNACK of version 5.
 const WELCOME: &[u8] = &[0x20, 3, 0, 0, 0];
-const SUBSCRIBED: &[u8] = &[0x90, 4, 0, 2, 0, 1];
 
 /// A broker of one answer to all that comes: what it sends after the introduction, and after the subscription.
 struct Peer {
@@ -40,7 +39,15 @@ fn answer(mut stream: TcpStream, answers: &[&[u8]]) {
     let mut bytes = [0; 4096];
     for answer in answers {
         // A packet of the client's comes in one piece here.
-        if !matches!(stream.read(&mut bytes), Ok(1..)) || stream.write_all(answer).is_err() {
+        if !matches!(stream.read(&mut bytes), Ok(1..)) {
+            return;
+        }
+        let mut answer = answer.to_vec();
+        if answer.starts_with(&[0x90, 4, 0, 0]) {
+            // Of the subscription that came.
+            answer[2..4].copy_from_slice(&bytes[2..4]);
+        }
+        if stream.write_all(&answer).is_err() {
             return;
         }
     }
@@ -53,11 +60,11 @@ async fn brokers_that_mean_harm_are_given_up() {
     const RUBBISH: &[u8] = &[b'H'; 200];
     const LARGE: &[u8] = &[0x20, 0xff, 0xff, 0xff, 0x7f, 0];
     // Of 2 GiB, by its length.
-    const LARGE_MESSAGE: &[u8] = &[0x90, 4, 0, 2, 0, 1, 0x30, 0xff, 0xff, 0xff, 0x7f];
+    const LARGE_MESSAGE: &[u8] = &[0x90, 4, 0, 0, 0, 1, 0x30, 0xff, 0xff, 0xff, 0x7f];
     const LENGTH: &[u8] = &[0x20, 0xff, 0xff, 0xff, 0xff, 0xff];
-    const EXACT: &[u8] = &[0x90, 4, 0, 2, 0, 1, 0x34, 6, 0, 1, b'a', 0, 7, 0];
-    const UNASKED: &[u8] = &[0x90, 4, 0, 9, 0, 1];
-    const GOODBYE: &[u8] = &[0x90, 4, 0, 2, 0, 1, 0xe0, 1, 0x8e];
+    const EXACT: &[u8] = &[0x90, 4, 0, 0, 0, 1, 0x34, 6, 0, 1, b'a', 0, 7, 0];
+    const UNASKED: &[u8] = &[0x90, 4, 0xff, 9, 0, 1];
+    const GOODBYE: &[u8] = &[0x90, 4, 0, 0, 0, 1, 0xe0, 1, 0x8e];
     let cases: [(&str, &'static [&'static [u8]], &str); 10] = [
         ("silent", &[], "did not send CONNACK in time"),
         ("half", &[&[0x20, 3, 0]], "did not send CONNACK in time"),
@@ -114,6 +121,7 @@ async fn a_broker_that_knows_only_3_1_1_is_spoken_to_in_it() {
     let url = format!("mqtt://{}", listener.local_addr().expect("an address"));
     let (confirmed, confirmation) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
+        let mut kept = Vec::new();
         for mut stream in listener.incoming().flatten() {
             let mut bytes = [0; 4096];
             let length = stream.read(&mut bytes).unwrap_or_default();
@@ -124,8 +132,9 @@ async fn a_broker_that_knows_only_3_1_1_is_spoken_to_in_it() {
             }
             let _ = stream.write_all(&[0x20, 2, 0, 0]);
             let _ = stream.read(&mut bytes);
-            let message = b"\x90\x03\0\x02\x01\x32\x07\0\x01a\0\x07hi";
-            let _ = stream.write_all(message);
+            let id = [bytes[2], bytes[3]];
+            let message = [&b"\x90\x03"[..], &id, b"\x01\x32\x07\0\x01a\0\x07hi"];
+            let _ = stream.write_all(&message.concat());
             // Its answer, then its receipt.
             let mut said = Vec::new();
             while !said.ends_with(&[0x40, 2, 0, 7]) {
@@ -135,6 +144,7 @@ async fn a_broker_that_knows_only_3_1_1_is_spoken_to_in_it() {
                 }
             }
             let _ = confirmed.send(said);
+            kept.push(stream);
         }
     });
     let dir = tempfile::tempdir().expect("a directory");

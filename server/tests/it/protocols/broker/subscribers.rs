@@ -224,18 +224,14 @@ async fn messages_wait_while_either_side_is_away() {
     // Without the broker in the settings the function is still there, and says why it hears nothing.
     drop(server);
     let server = Server::start_in_with(&data, &[]);
-    let state = once(&server.client(), of, "it says why", |state| {
-        state["last_error"].is_string()
-    });
-    let error = state.await["last_error"].clone();
-    assert!(
-        error
-            .as_str()
-            .is_some_and(|text| text.contains("HEARTH_MQTT_BROKERS")),
-        "{error}"
-    );
-    let change = json!({"timeout_ms": 5000});
     let client = server.client();
+    let state = once(&client, of, "it says why", |state| {
+        state["last_error"].is_string()
+    })
+    .await;
+    let error = state["last_error"].as_str().unwrap_or_default();
+    assert!(error.contains("HEARTH_MQTT_BROKERS"), "{error}");
+    let change = json!({"timeout_ms": 5000});
     client
         .patch("/api/v1/functions/things", &change)
         .await
@@ -258,10 +254,13 @@ fn run(program: &str, arguments: &[&str]) {
 async fn passwords_and_certificates_are_the_administrators() {
     let dir = tempfile::tempdir().expect("a directory");
     let place = |name: &str| dir.path().join(name).to_str().expect("text").to_owned();
-    let (certificate, key) = (place("certificate"), place("key"));
-    run(
-        "openssl",
-        &[
+    std::fs::write(
+        place("openssl.cnf"),
+        "[req]\ndistinguished_name = name\n[name]\n",
+    )
+    .expect("written");
+    let certificate = |name: &str, more: &[&str]| {
+        let new = [
             "req",
             "-x509",
             "-newkey",
@@ -269,18 +268,34 @@ async fn passwords_and_certificates_are_the_administrators() {
             "-pkeyopt",
             "ec_paramgen_curve:P-256",
             "-nodes",
-            "-days",
-            "2",
-            "-subj",
-            "/CN=the test's",
+        ];
+        let (config, out, key) = (
+            place("openssl.cnf"),
+            place(name),
+            place(&format!("{name}.key")),
+        );
+        let subject = format!("/CN={name} of the test");
+        let of = [
+            "-days", "2", "-subj", &subject, "-config", &config, "-out", &out, "-keyout", &key,
+        ];
+        run("openssl", &[&new[..], &of, more].concat());
+    };
+    let authority = [
+        "basicConstraints=critical,CA:TRUE",
+        "keyUsage=critical,keyCertSign",
+    ];
+    certificate("ca", &["-addext", authority[0], "-addext", authority[1]]);
+    certificate(
+        "server",
+        &[
+            "-CA",
+            &place("ca"),
+            "-CAkey",
+            &place("ca.key"),
             "-addext",
             "subjectAltName=DNS:localhost",
             "-addext",
-            "keyUsage=critical,digitalSignature,keyCertSign",
-            "-keyout",
-            &key,
-            "-out",
-            &certificate,
+            "basicConstraints=critical,CA:FALSE",
         ],
     );
     run(
@@ -291,7 +306,7 @@ async fn passwords_and_certificates_are_the_administrators() {
     std::fs::write(place("wrong"), "of another\n").expect("written");
     let broker = Mosquitto::start_at(
         dir,
-        "allow_anonymous false\npassword_file {dir}/users\ncertfile {dir}/certificate\nkeyfile {dir}/key",
+        "allow_anonymous false\npassword_file {dir}/users\ncertfile {dir}/server\nkeyfile {dir}/server.key",
     )
     .await;
     let with = |password: &str, more: serde_json::Value| {
@@ -304,7 +319,7 @@ async fn passwords_and_certificates_are_the_administrators() {
         }
         broker
     };
-    let ca = json!({"ca_file": "certificate"});
+    let ca = json!({"ca_file": "ca"});
     let path = file(
         broker.dir.path(),
         &json!({
