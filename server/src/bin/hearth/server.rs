@@ -68,9 +68,8 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     Limits::set(limits);
     // They may be where it cannot look later.
     let trust = network::Trust::of_machine();
-    let brokers = server.brokers.take().map(Brokers::received).transpose();
-    let brokers = match brokers {
-        Ok(brokers) => brokers.unwrap_or_default(),
+    let brokers = match Brokers::received(server.brokers.take()) {
+        Ok(brokers) => brokers,
         Err(error) => return fail(&format!("HEARTH_MQTT_BROKERS: {error}")),
     };
     let resolvers_ports = resolvers.iter().map(SocketAddr::port);
@@ -91,12 +90,7 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("cannot start the runtime: {error}")),
     };
-    let reach = Reach {
-        brokers: Arc::new(brokers),
-        upstream: Arc::new(network::resolver::Upstream::new(resolvers.clone())),
-        trust,
-        tasks: TaskTracker::new(),
-    };
+    let reach = Reach::new(brokers, resolvers.clone(), trust);
     match runtime.block_on(run(config, server, runtimes, resolvers, reach)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&known_as.with_known_names(&format!("{error:#}"))),

@@ -14,7 +14,7 @@ use super::awaited::Answer;
 use super::connection::{ANSWER, Connection};
 use super::packets::Incoming;
 use super::session::{Ended, Session};
-use crate::model::{MqttTopic, PortOrBroker, topics};
+use crate::model::{PortOrBroker, topics};
 use crate::ports::Link;
 use crate::triggers::mqtt::packets::{Publish, Version};
 use crate::triggers::mqtt::patience::{Patience, Pauses};
@@ -96,44 +96,6 @@ impl Session {
         connection.over.cancel();
         while let Some(done) = connection.running.next().await {
             self.done(connection, done).await?;
-        }
-        Ok(())
-    }
-
-    /// Subscribes to these topics, and to no others: first to new ones, so that nothing is missed.
-    async fn subscribe(
-        &mut self,
-        connection: &mut Connection,
-        topics: &[MqttTopic],
-        is_new: bool,
-    ) -> Result<(), Ended> {
-        let wanted = widest(topics);
-        let is_known = |filter: &String| !is_new && self.subscribed.contains(filter);
-        let new: Vec<_> = wanted
-            .iter()
-            .filter(|filter| !is_known(filter))
-            .cloned()
-            .collect();
-        let gone = self
-            .subscribed
-            .iter()
-            .filter(|filter| !wanted.contains(filter));
-        let gone: Vec<_> = gone.cloned().collect();
-        let version = connection.version;
-        let invalid = || Ended::Because(Why::TopicFilterInvalid);
-        self.subscribed = wanted;
-        if !new.is_empty() {
-            let id = self.unconfirmed.next_id();
-            let packet = version.subscribe(id, &new).ok_or_else(invalid)?;
-            connection.asked.push((id, new));
-            connection.awaited.add(Answer::Suback(id), ANSWER);
-            connection.send(&packet).await?;
-        }
-        if !gone.is_empty() {
-            let id = self.unconfirmed.next_id();
-            let packet = version.unsubscribe(id, &gone).ok_or_else(invalid)?;
-            connection.awaited.add(Answer::Unsuback(id), ANSWER);
-            connection.send(&packet).await?;
         }
         Ok(())
     }
@@ -281,19 +243,6 @@ impl Session {
     }
 }
 
-/// The filters that no other covers: a message that fits several comes once.
-fn widest(topics: &[MqttTopic]) -> Vec<String> {
-    let mut widest: Vec<String> = Vec::new();
-    for MqttTopic { filter, .. } in topics {
-        if widest.iter().any(|other| topics::covers(other, filter)) {
-            continue;
-        }
-        widest.retain(|other| !topics::covers(filter, other));
-        widest.push(filter.clone());
-    }
-    widest
-}
-
 /// A message that runs, as it is counted.
 struct InFlight(Arc<Link>);
 
@@ -307,27 +256,5 @@ impl InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn filters_that_others_cover_are_not_subscribed_to() {
-        let topics = |filters: &[&str]| -> Vec<MqttTopic> {
-            let topic = |filter: &&str| MqttTopic {
-                filter: (*filter).to_owned(),
-                response_topic: None,
-                route: None,
-            };
-            filters.iter().map(topic).collect()
-        };
-        let of = |filters: &[&str]| widest(&topics(filters));
-        assert_eq!(of(&["house/+/door", "house/#", "a", "a"]), ["house/#", "a"]);
-        assert_eq!(of(&["house/#", "house/+/door"]), ["house/#"]);
-        assert_eq!(of(&["a/+", "+/b"]), ["a/+", "+/b"]);
-        assert!(of(&[]).is_empty());
     }
 }

@@ -2,7 +2,7 @@
 //! published on the message's response topic. `server/docs/protocols.md` says how.
 //!
 //! - [`session`]: one subscriber at one broker, over all of its connections. [`connection`]: one of them, from its beginning.
-//!   [`exchange`]: the packets that go to and fro.
+//!   [`exchange`]: the packets that go to and fro. [`subscribing`]: which topics.
 //! - [`dial`]: addresses, TCP and TLS. [`packets`]: what a broker is sent, and says. [`awaited`]: answers that are due.
 //!   [`unconfirmed`]: what it has not confirmed.
 
@@ -12,8 +12,10 @@ mod dial;
 mod exchange;
 mod packets;
 mod session;
+mod subscribing;
 mod unconfirmed;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +48,18 @@ pub struct Reach {
     pub trust: Trust,
     /// What runs.
     pub tasks: TaskTracker,
+}
+
+impl Reach {
+    /// To these brokers, whose names these DNS servers resolve.
+    pub fn new(brokers: Brokers, resolvers: Vec<SocketAddr>, trust: Trust) -> Self {
+        Self {
+            brokers: Arc::new(brokers),
+            upstream: Arc::new(Upstream::new(resolvers)),
+            trust,
+            tasks: TaskTracker::new(),
+        }
+    }
 }
 
 /// Subscribes, on a task of its own, until nobody wants it any more or the server stops.
