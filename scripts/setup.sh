@@ -163,7 +163,7 @@ wants_test() {
   need redis-server "functions under test speak with it" command -v redis-server
   need openssl "tests make certificates for their servers" command -v openssl
   need mosquitto-clients "tests call ports with its MQTT clients" command -v mosquitto_rr
-  need mosquitto "tests bridge a port to this broker" test -x /usr/sbin/mosquitto
+  need mosquitto "tests subscribe to this broker, and bridge a port to it" test -x /usr/sbin/mosquitto
   need libcoap3-bin "tests call ports with its CoAP client" command -v coap-client-notls
   if ! is_fetched "$CLIENT" client || ! is_fetched "$PACKAGES" python || ! is_fetched "$SERVERS" moto ||
     ! scripts/packages.sh check; then

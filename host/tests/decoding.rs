@@ -84,11 +84,14 @@ fn request() -> impl Strategy<Value = Request> {
 fn reply() -> impl Strategy<Value = Reply> {
     let text = || "\\PC{0,200}";
     prop_oneof![
-        any::<(u32, u32, bool, bool)>().prop_map(|(uid, gid, separate, ingress)| Reply::Start {
-            uid,
-            gid,
-            separate,
-            ingress,
+        any::<(u32, u32, [bool; 3])>().prop_map(|(uid, gid, [separate, ingress, brokers])| {
+            Reply::Start {
+                uid,
+                gid,
+                separate,
+                ingress,
+                brokers,
+            }
         }),
         (name(), option::of(text()), option::of(name())).prop_map(|(name, reason, version)| {
             Reply::Capability(Capability {

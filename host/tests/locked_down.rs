@@ -191,6 +191,7 @@ fn nothing_but_the_servers_work_is_left_to_it() {
         gid: USER.gid,
         separate: false,
         ingress: false,
+        brokers: false,
     };
     let fds = [data_dir.lock.as_fd(), gateway.as_fd(), listener.as_fd()];
     wire::send(&ours, &start.encode(), &fds).expect("sent");

@@ -2,11 +2,13 @@
 //! to one listener ([`crate::ingress`]); [`crate::triggers`] serves them.
 //!
 //! A change of a function or chain claims its ports first and takes them over once it is stored, in one step: at no time
-//! does a port belong to two of them or, if it stays, to none.
+//! does a port belong to two of them or, if it stays, to none. [`links`] has those that subscribe to a broker instead.
 
 mod claim;
 mod counters;
+mod entry;
 mod error;
+mod links;
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -17,55 +19,21 @@ use std::time::Duration;
 use hearth_host::SandboxError;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
-use crate::ingress::{Ingress, PortDatagrams};
+use crate::config::Brokers;
+use crate::ingress::Ingress;
 use crate::model::{Port, PortLimits, PortOwner, PortTrigger, Protocol};
 use crate::sandbox::Host;
 
 pub use self::claim::Claim;
 pub use self::counters::{MessageCounters, MessageCounts};
+use self::entry::Entry;
+pub use self::entry::{Begun, Opened, PortState};
 pub use self::error::PortError;
+pub use self::links::{Link, LinkState};
 
 /// How often it is tried again to open what another process has, after a restart.
 const RETRY: Duration = Duration::from_secs(5);
-
-/// A port that was opened.
-pub struct Opened {
-    /// Which one.
-    pub port: Port,
-    /// It listens, or is for datagrams.
-    pub socket: OwnedFd,
-    /// Datagrams that do not come to the socket.
-    pub datagrams: Option<PortDatagrams>,
-    /// Cancelled when nobody has it any more.
-    pub closed: CancellationToken,
-    /// Of the messages that are understood there.
-    pub counters: Arc<MessageCounters>,
-}
-
-/// What is known of a port.
-struct Entry {
-    owner: PortOwner,
-    /// None while a change has only claimed it.
-    trigger: Option<PortTrigger>,
-    /// Why it is not open.
-    failed: Option<PortError>,
-    closed: CancellationToken,
-    counters: Arc<MessageCounters>,
-}
-
-impl Entry {
-    fn new(owner: PortOwner, trigger: Option<PortTrigger>) -> Self {
-        Self {
-            owner,
-            trigger,
-            failed: None,
-            closed: CancellationToken::new(),
-            counters: Arc::default(),
-        }
-    }
-}
 
 /// The ports of all functions and chains. Cheap to clone.
 #[derive(Clone)]
@@ -76,32 +44,28 @@ struct Inner {
     ingress: Ingress,
     range: RangeInclusive<u16>,
     entries: Mutex<HashMap<Port, Entry>>,
-    opened: mpsc::UnboundedSender<Opened>,
-}
-
-/// A port, for the API.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PortState {
-    /// Which one.
-    pub port: Port,
-    /// Why it is not open.
-    pub failed: Option<PortError>,
+    brokers: Arc<Brokers>,
+    links: Mutex<Vec<Arc<Link>>>,
+    begun: mpsc::UnboundedSender<Begun>,
 }
 
 impl PortTable {
-    /// No port belongs to anyone yet. What is opened comes out of the receiver. Needs a runtime.
+    /// No port belongs to anyone yet. What is opened, and what is subscribed to, comes out of the receiver. Needs a runtime.
     pub fn start(
         host: Host,
         ingress: Ingress,
         range: RangeInclusive<u16>,
-    ) -> (Self, mpsc::UnboundedReceiver<Opened>) {
-        let (opened, receiver) = mpsc::unbounded_channel();
+        brokers: Arc<Brokers>,
+    ) -> (Self, mpsc::UnboundedReceiver<Begun>) {
+        let (begun, receiver) = mpsc::unbounded_channel();
         let table = Self(Arc::new(Inner {
             host,
             ingress,
             range,
             entries: Mutex::default(),
-            opened,
+            brokers,
+            links: Mutex::default(),
+            begun,
         }));
         (table, receiver)
     }
@@ -159,7 +123,13 @@ impl PortTable {
     ) -> Result<Claim, (usize, PortError)> {
         let mut claim = Claim::new(self, owner, wanted, limits);
         for (index, trigger) in wanted.iter().enumerate() {
-            let port = trigger.port();
+            if let Some(broker) = trigger.broker() {
+                let known = self.check_broker(owner, broker);
+                known.map_err(|error| (index, error))?;
+            }
+            let Some(port) = trigger.port() else {
+                continue;
+            };
             let claimed = claim.reserve(port).map_err(|error| (index, error))?;
             if claimed {
                 let socket = self.open(port).await.map_err(|error| (index, error))?;
@@ -172,8 +142,11 @@ impl PortTable {
     /// The ports that somebody had before the server was started. What cannot be opened now is tried again.
     pub async fn restore(&self, owner: &PortOwner, triggers: &[PortTrigger], limits: PortLimits) {
         self.0.ingress.limit(owner, limits);
+        self.link(owner, triggers);
         for trigger in triggers {
-            let port = trigger.port();
+            let Some(port) = trigger.port() else {
+                continue;
+            };
             let entry = Entry::new(owner.clone(), Some(trigger.clone()));
             self.0.entries.lock().insert(port, entry);
             if let Err(error) = self.try_open(port).await {
@@ -187,6 +160,7 @@ impl PortTable {
     pub fn release(&self, owner: &PortOwner) {
         self.0.ingress.settle(owner, []);
         self.0.ingress.limit(owner, PortLimits::default());
+        self.link(owner, &[]);
         self.0.entries.lock().retain(|_, entry| {
             let stays = entry.owner != *owner;
             if !stays {
@@ -275,12 +249,12 @@ impl Inner {
             return;
         };
         // Whoever serves them may have ended, as everything does.
-        let _ = self.opened.send(Opened {
+        let _ = self.begun.send(Begun::Port(Opened {
             port,
             socket,
             datagrams: self.ingress.datagrams(port),
             closed: entry.closed.clone(),
             counters: entry.counters.clone(),
-        });
+        }));
     }
 }

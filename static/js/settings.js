@@ -25,12 +25,20 @@ function portLimits(form) {
   return limits.per_source || limits.total ? limits : null;
 }
 
-/** A line of the ports as the API takes it, such as "udp 9003 batch 64 wait 2". */
+/** A line of the ports as the API takes it, such as "udp 9003 batch 64 wait 2" or "mqtt broker plant topic a/#". */
 function port(line) {
   const [protocol, number, ...options] = line.split(/\s+/);
-  const of = { protocol: protocol.toLowerCase(), port: Number(number) };
+  const of = { protocol: protocol.toLowerCase() };
+  if (number === "broker") of.broker = options.shift();
+  else of.port = Number(number);
   for (let at = 0; at < options.length; at += 1) {
-    if (options[at] === "batch" || options[at] === "wait") {
+    if (options[at] === "topic") {
+      at += 1;
+      of.topics = [...(of.topics ?? []), { filter: options[at] }];
+    } else if (options[at] === "response" && of.topics) {
+      at += 1;
+      of.topics.at(-1).response_topic = options[at];
+    } else if (options[at] === "batch" || options[at] === "wait") {
       const name = options[at] === "batch" ? "max" : "wait_ms";
       at += 1;
       of.batch = { ...of.batch, [name]: Number(options[at]) };

@@ -238,7 +238,7 @@ fn calls() -> Result<Calls, Failure> {
     calls.one_of(libc::SYS_prctl, 0, PRCTLS.map(|option| option as u64))?;
     // The maps of the ingress, through the descriptors that it has.
     calls.one_of(libc::SYS_bpf, 0, MAP_COMMANDS)?;
-    // Questions to DNS servers: sockets of the Internet, no others. To which TCP ports they connect, Landlock says.
+    // Questions to DNS servers, and MQTT brokers: sockets of the Internet, no others. To which TCP ports they connect, Landlock says.
     calls.allow(libc::SYS_socket, internet_sockets()?);
     calls.allow(libc::SYS_bind, Vec::new());
     calls.allow(libc::SYS_connect, Vec::new());

@@ -61,6 +61,8 @@ pub struct ServerStart {
     pub separate: bool,
     /// Whether there is an ingress.
     pub ingress: bool,
+    /// Whether there are MQTT brokers.
+    pub brokers: bool,
 }
 
 fields_of!(ServerStart {
@@ -70,11 +72,12 @@ fields_of!(ServerStart {
     drain,
     separate,
     ingress,
+    brokers,
 });
 
 /// Starts the server and serves it until it ends. It gets these descriptors: the data directory's lock, the listener of console
-/// and API, that of the functions if it is separate, and a socket with what it needs of the ingress if there is one. What
-/// comes after those stays here until the end: it holds the ingress's programs where they are attached. Returns its exit
+/// and API, that of the functions if it is separate, a socket with what it needs of the ingress if there is one, and sealed memory
+/// with the MQTT brokers if there are any. What comes after those stays here until the end: it holds the ingress's programs where they are attached. Returns its exit
 /// status, or nothing when a signal came before it was there.
 ///
 /// # Errors
@@ -106,6 +109,7 @@ pub fn run(
         gid: start.user.gid,
         separate: start.separate,
         ingress: start.ingress,
+        brokers: start.brokers,
     };
     let _attached = fds.split_off(fds.len().min(first.descriptors()));
     let passed: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();

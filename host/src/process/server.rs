@@ -55,6 +55,8 @@ pub struct Server {
     pub functions_listener: Option<OwnedFd>,
     /// Where what it needs of the ingress waits, if there is one.
     pub ingress: Option<OwnedFd>,
+    /// The MQTT brokers and their secrets, if there are any.
+    pub brokers: Option<OwnedFd>,
     /// The data directory, as the server sees it.
     pub data_dir: PathBuf,
     /// The runtimes' directory, as the server sees it.
@@ -111,6 +113,7 @@ impl Server {
             gid,
             separate,
             ingress,
+            brokers,
         }) = Reply::decode(&bytes[..length])
         else {
             return Err(ServerError::Unexpected);
@@ -136,6 +139,7 @@ impl Server {
             listener,
             functions_listener: separate.then(|| fds.next()).flatten(),
             ingress: ingress.then(|| fds.next()).flatten(),
+            brokers: brokers.then(|| fds.next()).flatten(),
             data_dir: DATA_PLACE.into(),
             runtimes: RUNTIMES_PLACE.into(),
             known_as: KnownAs {
@@ -147,7 +151,8 @@ impl Server {
     }
 
     /// Drops the rest: files but its own, and system calls but those it makes. From here on it can start no program. The
-    /// process must still have one thread only. It can connect TCP sockets to these ports: those of DNS servers.
+    /// process must still have one thread only. It can connect TCP sockets to these ports: those of DNS servers
+    /// and MQTT brokers.
     ///
     /// # Errors
     /// [`ServerError`].

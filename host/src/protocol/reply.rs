@@ -13,8 +13,8 @@ pub(crate) const TEXT_MAX: usize = 800;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     /// To a server that was just started, and to nothing else: who it is to be. Comes with the data directory's lock, the
-    /// socket to the gateway, the listener, that of the functions if it is separate, and a socket with what the ingress has
-    /// for the server.
+    /// socket to the gateway, the listener, that of the functions if it is separate, a socket with what the ingress has for the
+    /// server, and sealed memory with the MQTT brokers.
     Start {
         /// User.
         uid: u32,
@@ -24,6 +24,8 @@ pub enum Reply {
         separate: bool,
         /// Whether there is an ingress.
         ingress: bool,
+        /// Whether there are MQTT brokers.
+        brokers: bool,
     },
     /// What the host can do: one of several, before [`Reply::Up`].
     Capability(Capability),
@@ -104,7 +106,7 @@ variants_of!(Reply {
     9 => Ended { key, out_of_memory, code, signal, init_signal },
     10 => Destroyed(key),
     11 => Prewarmed { runtime, kept, ready },
-    12 => Start { uid, gid, separate, ingress },
+    12 => Start { uid, gid, separate, ingress, brokers },
     13 => Socket(sequence),
     14 => Connection(sequence),
 });
@@ -119,8 +121,11 @@ impl Message for Reply {
             Self::Socket(_) => 1,
             Self::Connection(_) => 2,
             Self::Start {
-                separate, ingress, ..
-            } => 3 + usize::from(*separate) + usize::from(*ingress),
+                separate,
+                ingress,
+                brokers,
+                ..
+            } => 3 + usize::from(*separate) + usize::from(*ingress) + usize::from(*brokers),
             _ => 0,
         }
     }

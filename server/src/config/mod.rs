@@ -1,5 +1,6 @@
 //! Settings: one struct, each field with its meaning, default and environment variable.
 
+mod brokers;
 mod check;
 mod effective;
 mod network;
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
+pub use brokers::{Broker, Brokers};
 pub use check::InvalidSetting;
 pub use values::{Auto, NodeFork, Switch};
 
@@ -98,6 +100,11 @@ pub struct Config {
         value_name = "FIRST-LAST"
     )]
     pub trigger_ports: String,
+
+    /// File with the MQTT brokers to which functions and chains may subscribe: JSON, an object for each name. Read once, with
+    /// the password files that it names, before the server drops its privileges.
+    #[arg(long, env = "HEARTH_MQTT_BROKERS", value_name = "FILE")]
+    pub mqtt_brokers: Option<PathBuf>,
 
     /// User as which the server runs, apart from the process that needs root: a name or a number. Default: the user
     /// hearth if there is one, otherwise a number that no other user has.

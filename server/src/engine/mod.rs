@@ -34,7 +34,7 @@ pub use held::HeldVersion;
 pub use invoke::{Admitted, Invocation, Receipt};
 pub use logs::log_sink;
 pub use network::{NetworkTraffic, NetworkView};
-pub use ports::{IngressView, PortView, PortsView};
+pub use ports::{BrokerView, IngressView, PortView, PortsView};
 pub use summary::Summary;
 pub use types::{EngineError, InvokeError, InvokeReply};
 

@@ -59,8 +59,8 @@ pub use network::{
 };
 pub use note::{Drawn, Note};
 pub use port::{
-    Batch, MAX_BATCH, MAX_BATCH_WAIT_MS, MAX_PORTS, MAX_TOPICS, MqttTopic, Port, PortTrigger,
-    StreamMode, all_topics,
+    Batch, MAX_BATCH, MAX_BATCH_WAIT_MS, MAX_PORTS, MAX_TOPICS, MqttTopic, Port, PortOrBroker,
+    PortTrigger, StreamMode, all_topics,
 };
 pub use port_limits::{MAX_PORT_RATE, PortLimits, PortRate};
 pub use port_owner::PortOwner;

@@ -44,12 +44,17 @@ pub enum PortTrigger {
         #[schema(minimum = 1, maximum = 65535)]
         port: u16,
     },
-    /// MQTT 3.1.1 and 5 over TCP: each message that a client publishes is an event.
+    /// MQTT 3.1.1 and 5: each message that a client publishes, or a broker has, is an event.
     Mqtt {
-        /// Its number; not used by another function, a chain or another program. MQTT's own is 1883.
-        #[schema(minimum = 1, maximum = 65535)]
-        port: u16,
-        /// Which messages there are: that of the first filter that fits.
+        /// A TCP port at which it is a server: a number not used by another function, a chain or another program. MQTT's own is 1883.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(required = false, minimum = 1, maximum = 65535)]
+        port: Option<u16>,
+        /// In place of a port: a broker of `HEARTH_MQTT_BROKERS`, by its name, to which it subscribes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(required = false, min_length = 1, max_length = 63)]
+        broker: Option<String>,
+        /// Which messages there are: that of the first filter that fits. Must be given with a broker.
         #[serde(default = "all_topics")]
         #[schema(required = false, min_items = 1, max_items = 64)]
         topics: Vec<MqttTopic>,
@@ -134,6 +139,15 @@ impl Default for Batch {
     }
 }
 
+/// Where a trigger's events come from. One owner has a port; several may subscribe to a broker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PortOrBroker {
+    /// A port of its own.
+    Port(Port),
+    /// A broker of the node's.
+    Broker(String),
+}
+
 /// Whose number a port is: TCP and UDP have their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Port {
@@ -144,13 +158,30 @@ pub struct Port {
 }
 
 impl PortTrigger {
-    /// Its port.
-    pub fn port(&self) -> Port {
+    /// Its port; none if it is for a broker.
+    pub fn port(&self) -> Option<Port> {
         let (protocol, number) = match *self {
-            Self::Tcp { port, .. } | Self::Mqtt { port, .. } => (super::Protocol::Tcp, port),
+            Self::Tcp { port, .. } => (super::Protocol::Tcp, port),
+            Self::Mqtt { port, .. } => (super::Protocol::Tcp, port?),
             Self::Udp { port, .. } | Self::Coap { port } => (super::Protocol::Udp, port),
         };
-        Port { protocol, number }
+        Some(Port { protocol, number })
+    }
+
+    /// The broker that it is for.
+    pub fn broker(&self) -> Option<&str> {
+        match self {
+            Self::Mqtt { broker, .. } => broker.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Which messages it takes, if it is for MQTT.
+    pub fn topics(&self) -> &[MqttTopic] {
+        match self {
+            Self::Mqtt { topics, .. } => topics,
+            _ => &[],
+        }
     }
 }
 
@@ -162,7 +193,7 @@ impl fmt::Display for Port {
 }
 
 /// In one line, as the console's form has it: `tcp 9000`, `tcp 9001 raw`, `udp 9002 batch 64 wait 2`, `coap 5683`,
-/// `mqtt 1883 topic sensors/#`.
+/// `mqtt 1883 topic sensors/#`, `mqtt broker plant topic sensors/#`.
 impl fmt::Display for PortTrigger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -175,9 +206,19 @@ impl fmt::Display for PortTrigger {
                 write!(f, "udp {port} batch {} wait {}", batch.max, batch.wait_ms)
             }
             Self::Coap { port } => write!(f, "coap {port}"),
-            Self::Mqtt { port, topics } => {
-                write!(f, "mqtt {port}")?;
-                if *topics != all_topics() {
+            Self::Mqtt {
+                port,
+                broker,
+                topics,
+            } => {
+                f.write_str("mqtt")?;
+                if let Some(port) = port {
+                    write!(f, " {port}")?;
+                }
+                if let Some(broker) = broker {
+                    write!(f, " broker {broker}")?;
+                }
+                if broker.is_some() || *topics != all_topics() {
                     for topic in topics {
                         write!(f, " {topic}")?;
                     }

@@ -17,6 +17,23 @@ pub fn fits(filter: &str, topic: &str) -> bool {
     }
 }
 
+/// Whether all topics that fit the other filter fit this one, both valid ones.
+pub fn covers(filter: &str, other: &str) -> bool {
+    if other.starts_with('$') && filter.starts_with(['+', '#']) {
+        return false;
+    }
+    let (mut filter, mut other) = (filter.split('/'), other.split('/'));
+    loop {
+        match (filter.next(), other.next()) {
+            (Some("#"), _) | (None, None) => return true,
+            (_, Some("#")) => return false,
+            (Some("+"), Some(_)) => {}
+            (Some(wanted), Some(level)) if wanted == level => {}
+            _ => return false,
+        }
+    }
+}
+
 /// Why this is no filter of a trigger; none if it is one. Blanks would be lost in the console's list of ports.
 pub fn wrong_filter(filter: &str) -> Option<&'static str> {
     if filter.is_empty() || filter.len() > LONGEST {
@@ -91,6 +108,25 @@ mod tests {
             ("a/b", "a", false),
         ] {
             assert_eq!(fits(filter, topic), wanted, "{filter} {topic}");
+        }
+    }
+
+    #[test]
+    fn wide_filters_cover_narrow_ones() {
+        for (filter, other, wanted) in [
+            ("#", "a/b", true),
+            ("a/#", "a/+/b", true),
+            ("a/#", "a", true),
+            ("a/#", "a/#", true),
+            ("+/b", "a/b", true),
+            ("+/b", "+/b", true),
+            ("a/+", "a/#", false),
+            ("a/b", "+/b", false),
+            ("a/+", "a/b/c", false),
+            ("#", "$SYS/#", false),
+            ("+", "#", false),
+        ] {
+            assert_eq!(covers(filter, other), wanted, "{filter} {other}");
         }
     }
 

@@ -60,14 +60,19 @@ impl Claim {
         let mut entries = inner.entries.lock();
         entries.retain(|port, entry| {
             let stays = entry.owner != self.owner
-                || self.wanted.iter().any(|trigger| trigger.port() == *port);
+                || self
+                    .wanted
+                    .iter()
+                    .any(|trigger| trigger.port() == Some(*port));
             if !stays {
                 entry.closed.cancel();
             }
             stays
         });
         for trigger in &self.wanted {
-            let port = trigger.port();
+            let Some(port) = trigger.port() else {
+                continue;
+            };
             let Some(entry) = entries.get_mut(&port) else {
                 continue;
             };
@@ -76,6 +81,7 @@ impl Claim {
                 inner.hand_on(port, socket, entry);
             }
         }
+        self.table.link(&self.owner, &self.wanted);
         inner.ingress.limit(&self.owner, self.limits);
         inner.settle(&self.owner, &entries);
     }

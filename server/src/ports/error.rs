@@ -16,6 +16,9 @@ pub enum PortError {
     /// It is not one of those that functions and chains may have.
     #[error("must be from {} to {} on this node (HEARTH_TRIGGER_PORTS)", .0.start(), .0.end())]
     Range(RangeInclusive<u16>),
+    /// It is no broker that the node has.
+    #[error("must be a broker of HEARTH_MQTT_BROKERS: {}", if .0.is_empty() { "this node has none" } else { .0 })]
+    Broker(String),
     /// The kernel refused.
     #[error("must be a port that can be opened: {0}")]
     Host(String),

@@ -1,4 +1,5 @@
-//! Serves the ports of functions and chains: HTTP and byte streams over TCP, datagrams over UDP.
+//! Serves the ports of functions and chains: HTTP and byte streams over TCP, datagrams over UDP; and subscribes for them to
+//! brokers.
 //!
 //! - [`connections`]: accepts TCP connections. HTTP goes to [`crate::http::PortFront`].
 //! - [`streams`]: byte streams. [`datagrams`]: datagrams, over [`socket`].
@@ -23,8 +24,10 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::Engine;
 use crate::http::App;
 use crate::model::Protocol;
-use crate::ports::Opened;
+use crate::ports::Begun;
 use crate::serve::Connections;
+
+pub use mqtt::broker::Reach;
 
 /// What serves a port.
 #[derive(Clone)]
@@ -35,14 +38,16 @@ pub struct Triggers {
     pub app: App,
     /// All TCP connections of the server.
     pub connections: Connections,
+    /// What connections to brokers need.
+    pub reach: Reach,
     /// Cancelled when the server stops: nothing new is taken then.
     pub stopping: CancellationToken,
 }
 
 impl Triggers {
-    /// Serves ports as they are opened, and the connections that come to these listeners from all others, until the server
-    /// stops.
-    pub async fn run(self, mut opened: mpsc::UnboundedReceiver<Opened>, steered: Vec<OwnedFd>) {
+    /// Serves ports and subscriptions as they begin, and the connections that come to these listeners from all others, until
+    /// the server stops.
+    pub async fn run(self, mut begun: mpsc::UnboundedReceiver<Begun>, steered: Vec<OwnedFd>) {
         for listener in steered {
             let served = connections::serve_steered(self.clone(), listener);
             tokio::spawn(async move {
@@ -53,11 +58,16 @@ impl Triggers {
         }
         loop {
             let next = tokio::select! {
-                next = opened.recv() => next,
+                next = begun.recv() => next,
                 () = self.stopping.cancelled() => None,
             };
-            let Some(opened) = next else {
-                return;
+            let opened = match next {
+                Some(Begun::Port(opened)) => opened,
+                Some(Begun::Link(link)) => {
+                    mqtt::broker::begin(&self, link);
+                    continue;
+                }
+                None => return,
             };
             let triggers = self.clone();
             tokio::spawn(async move {

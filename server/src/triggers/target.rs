@@ -10,7 +10,7 @@ use crate::catalog::{self, ChainRequest};
 use crate::chains;
 use crate::engine::{self, Invocation, InvokeReply};
 use crate::http::problem::Problem;
-use crate::model::{Port, PortOwner, PortTrigger, Trigger};
+use crate::model::{Port, PortOrBroker, PortOwner, PortTrigger, Trigger};
 
 /// Who has a port, and what is to happen there, as it was when something came. A chain's version stays the one that was in
 /// service then.
@@ -39,6 +39,40 @@ pub(super) enum Failed {
 }
 
 impl Triggers {
+    /// Who has this port now, or what this owner subscribes to at this broker.
+    pub(super) fn target_at(&self, at: &PortOrBroker, owner: &PortOwner) -> Option<Target> {
+        match at {
+            PortOrBroker::Port(port) => self.target(*port),
+            PortOrBroker::Broker(broker) => self.subscriber(owner, broker),
+        }
+    }
+
+    /// What somebody subscribes to at a broker now.
+    fn subscriber(&self, owner: &PortOwner, broker: &str) -> Option<Target> {
+        match owner {
+            PortOwner::Function(name) => {
+                let link = self.engine.link_of(owner, broker)?;
+                let topics = link.topics().borrow().clone();
+                Some(Target {
+                    trigger: PortTrigger::Mqtt {
+                        port: None,
+                        broker: Some(broker.to_owned()),
+                        topics,
+                    },
+                    runs: Runs::Function(name.clone()),
+                })
+            }
+            PortOwner::Chain(name) => {
+                let chain = self.app.catalog.target(name)?;
+                let trigger = chain.spec().trigger_for(broker)?.plain();
+                // Each topic names its own.
+                let route = String::new();
+                let runs = Runs::Route { chain, route };
+                Some(Target { trigger, runs })
+            }
+        }
+    }
+
     /// Who has a port now.
     pub(super) fn target(&self, port: Port) -> Option<Target> {
         match self.engine.port_owner(port)? {

@@ -77,7 +77,7 @@ pub use overview::{
     CapabilityRow, FailureRow, FailuresPartial, OverviewPage, SlowRow, SlowestPartial,
 };
 pub(crate) use ports::PORT_LIMIT_FIELDS;
-pub use ports::{OwnPorts, OwnPortsPartial, PortLimitsForm, PortRow};
+pub use ports::{BrokerRow, OwnPorts, OwnPortsPartial, PortLimitsForm, PortRow};
 pub use retention::{
     AmountView, PassView, RetentionForm, RetentionPage, RetentionPreview, RetentionPreviewPartial,
     RetentionState, RetentionStatePartial,

@@ -1,8 +1,8 @@
-//! Ports of a function's or chain's own: how they are served, and the form for their limits.
+//! Ports of a function's or chain's own, and its subscriptions to brokers: how they are served, and the form for limits.
 
 use askama::Template;
 
-use super::SourceRow;
+use super::{Moment, SourceRow};
 
 /// A port.
 #[derive(Debug, Clone)]
@@ -21,6 +21,25 @@ pub struct PortRow {
     pub failed: String,
 }
 
+/// A subscription to a broker.
+#[derive(Debug, Clone)]
+pub struct BrokerRow {
+    /// The broker's name.
+    pub broker: String,
+    /// The topics, and where their messages go.
+    pub topics: String,
+    /// What was counted.
+    pub messages: String,
+    /// Whether there is a connection.
+    pub connected: bool,
+    /// What is spoken there; may be empty.
+    pub version: String,
+    /// Since when there is a connection, or none.
+    pub since: Option<Moment>,
+    /// What went wrong last, and when.
+    pub error: Option<(String, Moment)>,
+}
+
 /// The ports of a function or chain.
 #[derive(Debug, Clone, Default)]
 pub struct OwnPorts {
@@ -32,6 +51,8 @@ pub struct OwnPorts {
     pub can_admin: bool,
     /// The ports.
     pub rows: Vec<PortRow>,
+    /// The subscriptions.
+    pub brokers: Vec<BrokerRow>,
     /// Name and value of each figure; empty where nothing is counted.
     pub figures: Vec<(&'static str, String)>,
     /// Dropped packets by reason.
@@ -45,6 +66,11 @@ pub struct OwnPorts {
 }
 
 impl OwnPorts {
+    /// Whether there is neither a port nor a subscription.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.brokers.is_empty()
+    }
+
     /// What it is, in one word.
     pub(super) fn kind(&self) -> &'static str {
         if self.is_chain { "chain" } else { "function" }

@@ -26,6 +26,8 @@ pub(crate) fn prepare(
     config: &Config,
     mut arguments: Vec<OsString>,
 ) -> anyhow::Result<HandoverError> {
+    let brokers = config.mqtt_brokers()?;
+    let brokers = brokers.sealed()?;
     let user = ServerUser::find(config.user()).map_err(|rule| InvalidSetting {
         setting: "HEARTH_USER",
         value: config.user.clone().unwrap_or_default(),
@@ -86,12 +88,14 @@ pub(crate) fn prepare(
             drain: Duration::from_secs(config.drain_s.into()),
             separate: for_functions.is_some(),
             ingress: true,
+            brokers: true,
         },
         log: config.log.clone(),
     };
     let mut fds = vec![data_dir.lock.as_fd(), listener.as_fd()];
     fds.extend(for_functions.as_ref().map(|listener| listener.as_fd()));
-    fds.extend([ingress.for_server.as_fd(), ingress.attached.as_fd()]);
+    fds.extend([ingress.for_server.as_fd(), brokers.as_fd()]);
+    fds.push(ingress.attached.as_fd());
     Ok(process::hand_over(&orders, &fds))
 }
 

@@ -14,7 +14,7 @@ use clap::Parser;
 use hearth::accounts::Accounts;
 use hearth::announce::Announcement;
 use hearth::catalog::Catalog;
-use hearth::config::{Config, Switch};
+use hearth::config::{Brokers, Config, Switch};
 use hearth::criu::{self, Images};
 use hearth::engine::{self, Engine};
 use hearth::history::History;
@@ -33,19 +33,20 @@ use hearth::scheduler::{self, Resources, StartGate};
 use hearth::secrets::Secrets;
 use hearth::serve::Connections;
 use hearth::store::Store;
-use hearth::triggers::Triggers;
+use hearth::triggers::{Reach, Triggers};
 use hearth::uploads::Uploads;
 use hearth::{admin, network, serve, system};
 use hearth_abi::time_slice::take_short_time_slices_alone;
 use hearth_host::process::server::Server;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::{fail, start_logging};
 
 /// While it has one thread it drops its privileges; then it starts the others.
 pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
-    let server = match Server::begin() {
+    let mut server = match Server::begin() {
         Ok(server) => server,
         Err(error) => return fail(&error.to_string()),
     };
@@ -67,7 +68,12 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     Limits::set(limits);
     // They may be where it cannot look later.
     let trust = network::Trust::of_machine();
-    let ports: Vec<u16> = resolvers.iter().map(SocketAddr::port).collect();
+    let brokers = match Brokers::received(server.brokers.take()) {
+        Ok(brokers) => brokers,
+        Err(error) => return fail(&format!("HEARTH_MQTT_BROKERS: {error}")),
+    };
+    let resolvers_ports = resolvers.iter().map(SocketAddr::port);
+    let ports: Vec<u16> = resolvers_ports.chain(brokers.ports()).collect();
     if let Err(error) = server.lock_down(&ports) {
         return fail(&error.to_string());
     }
@@ -84,7 +90,8 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("cannot start the runtime: {error}")),
     };
-    match runtime.block_on(run(config, server, runtimes, resolvers, trust)) {
+    let reach = Reach::new(brokers, resolvers.clone(), trust);
+    match runtime.block_on(run(config, server, runtimes, resolvers, reach)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&known_as.with_known_names(&format!("{error:#}"))),
     }
@@ -100,7 +107,7 @@ async fn run(
     server: Server,
     runtimes: Runtimes,
     resolvers: Vec<SocketAddr>,
-    trust: network::Trust,
+    reach: Reach,
 ) -> anyhow::Result<()> {
     let Server {
         socket,
@@ -108,6 +115,7 @@ async fn run(
         listener,
         functions_listener,
         ingress,
+        brokers: _,
         data_dir,
         runtimes: runtimes_dir,
         known_as,
@@ -143,10 +151,12 @@ async fn run(
         None => (Ingress::without("it was not prepared"), Vec::new()),
     };
     ingress.load_lists(&store).await?;
-    let (ports, opened) = PortTable::start(host.clone(), ingress, config.trigger_ports()?);
+    let range = config.trigger_ports()?;
+    let brokers = reach.brokers.clone();
+    let (ports, begun) = PortTable::start(host.clone(), ingress, range, brokers);
     let resources = Resources {
         ports,
-        network: network::Node::start(resolvers, open, host.take_reports(), trust),
+        network: network::Node::start(resolvers, open, host.take_reports(), reach.trust.clone()),
         secrets: secrets.clone(),
         host_errors: hearth::host_error::HostErrors::default(),
         host,
@@ -225,15 +235,17 @@ async fn run(
         engine: engine.clone(),
         app,
         connections: connections.clone(),
+        reach: reach.clone(),
         stopping: stopping.clone(),
     };
-    tokio::spawn(triggers.run(opened, steered));
+    tokio::spawn(triggers.run(begun, steered));
     serve::serve(listeners, connections.clone(), stop_signal()?).await;
     stopping.cancel();
     drain(
         &engine,
         &catalog,
         &connections,
+        &reach.tasks,
         Duration::from_secs(config.drain_s.into()),
     )
     .await;
@@ -246,7 +258,13 @@ async fn run(
 }
 
 /// Lets what runs finish, `limit` long in all; cuts off the rest, and sees to it that the history says so.
-async fn drain(engine: &Engine, catalog: &Catalog, connections: &Connections, limit: Duration) {
+async fn drain(
+    engine: &Engine,
+    catalog: &Catalog,
+    connections: &Connections,
+    at_brokers: &TaskTracker,
+    limit: Duration,
+) {
     let deadline = Instant::now() + limit;
     engine.begin_drain();
     connections.drain();
@@ -257,9 +275,11 @@ async fn drain(engine: &Engine, catalog: &Catalog, connections: &Connections, li
         tracing::warn!(cut_off, "aborted requests still running after {seconds} s");
     }
     // Lets aborted requests get their error response, for a moment.
-    connections
-        .gone(deadline.max(Instant::now() + CUT_OFF / 2))
-        .await;
+    let gone = deadline.max(Instant::now() + CUT_OFF / 2);
+    connections.gone(gone).await;
+    // Confirms to brokers what has run.
+    at_brokers.close();
+    let _ = tokio::time::timeout_at(gone.into(), at_brokers.wait()).await;
     connections.cut();
     engine.shut_down(Instant::now() + CUT_OFF).await;
 }

@@ -20,8 +20,8 @@ use crate::model::{Changed, Right};
 use super::chain_view::{self, state};
 use super::form::Submitted;
 use super::guard::{go, is_htmx, sentence};
-use super::ingress_view;
 use super::meanwhile;
+use super::ports_view;
 use super::session::Viewer;
 use super::view;
 
@@ -145,7 +145,7 @@ async fn one(
 fn ports(app: &App, viewer: &Viewer, name: &str) -> Result<OwnPorts, Problem> {
     Ok(OwnPorts {
         can_admin: viewer.may(Right::Admin),
-        ..ingress_view::chain_ports(&app.engine, name, &app.catalog.ingress(name)?)
+        ..ports_view::chain_ports(&app.engine, name, &app.catalog.ingress(name)?)
     })
 }
 

@@ -1,22 +1,18 @@
-//! Ingress as pages show it: the node's, and a function's or chain's ports.
+//! The node's ingress as pages show it. [`super::ports_view`] has the ports of a function or chain.
 
 use hearth_web::format;
 use hearth_web::pages::{
     IngressKernel, IngressLists, IngressSources, IngressTraffic, InterfaceRow, ListedRow, MapRow,
-    Moment, OwnPorts, PortRow, ProgramRow, SourceRow,
+    Moment, ProgramRow, SourceRow,
 };
 use jiff::Timestamp;
 
-use crate::catalog::ChainIngressView;
-use crate::engine::{Engine, IngressView, PortView, PortsView};
 use crate::ingress::{
-    Dropped, Ingress, IngressInterface, IngressProgram, IngressReport, IngressSource, ListVerdict,
-    ListedPrefix, PortWay,
+    Dropped, Ingress, IngressInterface, IngressProgram, IngressSource, ListVerdict, ListedPrefix,
 };
-use crate::model::{PortTrigger, Protocol, StreamMode};
 
 /// Top sources that are shown.
-const TOP: usize = 20;
+pub(super) const TOP: usize = 20;
 
 /// Packets at the node's interfaces; none where there are no interfaces.
 pub(super) fn traffic(ingress: &Ingress) -> Option<IngressTraffic> {
@@ -54,7 +50,7 @@ pub(super) fn traffic(ingress: &Ingress) -> Option<IngressTraffic> {
     })
 }
 
-fn reasons(dropped: Dropped) -> Vec<(&'static str, String)> {
+pub(super) fn reasons(dropped: Dropped) -> Vec<(&'static str, String)> {
     vec![
         ("Limit per source", format::count(dropped.source_limit)),
         ("Total limit", format::count(dropped.total_limit)),
@@ -75,7 +71,7 @@ pub(super) fn sources(ingress: &Ingress) -> IngressSources {
     }
 }
 
-fn source_row(source: &IngressSource) -> SourceRow {
+pub(super) fn source_row(source: &IngressSource) -> SourceRow {
     SourceRow {
         // Sources of IPv6 are networks.
         source: match source.source.is_ipv4() {
@@ -183,116 +179,6 @@ fn contents(map: &str) -> &'static str {
     }
 }
 
-/// A function's ports.
-pub(super) fn function_ports(engine: &Engine, name: &str, view: &IngressView) -> OwnPorts {
-    let rows = view
-        .triggers
-        .iter()
-        .map(|trigger| (trigger.clone(), String::new()));
-    OwnPorts {
-        name: name.to_owned(),
-        ..ports(engine, rows, &view.seen)
-    }
-}
-
-/// A chain's ports.
-pub(super) fn chain_ports(engine: &Engine, name: &str, view: &ChainIngressView) -> OwnPorts {
-    let rows = view.triggers.iter().map(|trigger| {
-        let topics: Vec<_> = trigger.topics().iter().map(ToString::to_string).collect();
-        let route = match trigger.route() {
-            Some(route) => route.to_owned(),
-            None if trigger.has_paths() => "The only one, or the path's first segment".to_owned(),
-            None if topics.is_empty() => "The only one".to_owned(),
-            None => topics.join(", "),
-        };
-        (trigger.plain(), route)
-    });
-    OwnPorts {
-        name: name.to_owned(),
-        is_chain: true,
-        ..ports(engine, rows, &view.seen)
-    }
-}
-
-fn ports(
-    engine: &Engine,
-    triggers: impl Iterator<Item = (PortTrigger, String)>,
-    seen: &PortsView,
-) -> OwnPorts {
-    let report = engine.ingress().report();
-    let mut figures = Vec::new();
-    if let (Some(received), Some(sent)) = (seen.received, seen.sent) {
-        figures.extend([
-            ("Packets received", format::count(received.packets)),
-            ("Bytes received", format::bytes(received.bytes)),
-            ("Packets sent", format::count(sent.packets)),
-            ("Bytes sent", format::bytes(sent.bytes)),
-            ("Accepted", format::count(received.starts)),
-        ]);
-        if seen.ports.iter().any(|port| port.protocol == Protocol::Udp) {
-            figures.push(("Datagrams by AF_XDP", format::count(received.af_xdp)));
-        }
-    }
-    let rows = triggers.zip(&seen.ports);
-    OwnPorts {
-        rows: rows
-            .map(|((trigger, route), port)| row(trigger, route, port, report))
-            .collect(),
-        figures,
-        dropped: seen.dropped.map(reasons).unwrap_or_default(),
-        limits: seen.limits.to_string(),
-        limits_enforced: seen.limits_enforced,
-        sources: seen.sources.iter().take(TOP).map(source_row).collect(),
-        ..OwnPorts::default()
-    }
-}
-
-fn row(trigger: PortTrigger, route: String, port: &PortView, report: &IngressReport) -> PortRow {
-    let counts = port.messages.map(|counts| format!(": {counts}"));
-    let counts = counts.unwrap_or_default();
-    PortRow {
-        port: format!("{} {}", port.protocol.as_str(), port.port),
-        receives: match trigger {
-            PortTrigger::Tcp { mode, .. } => match mode {
-                StreamMode::Http => "HTTP requests".to_owned(),
-                StreamMode::Raw => "Byte streams".to_owned(),
-            },
-            PortTrigger::Udp { batch, .. } if batch.max > 1 => {
-                format!("Datagrams, up to {} at once", batch.max)
-            }
-            PortTrigger::Udp { .. } => "Datagrams".to_owned(),
-            PortTrigger::Coap { .. } => format!("CoAP requests{counts}"),
-            PortTrigger::Mqtt { .. } => format!("MQTT messages{counts}"),
-        },
-        route,
-        by: match port.by {
-            PortWay::Steered => "SK_LOOKUP, one listener for all ports",
-            PortWay::AfXdp => "AF_XDP",
-            PortWay::Socket => "A socket of its own",
-        },
-        why: match port.by {
-            PortWay::Socket => why_socket(port.protocol, report),
-            PortWay::Steered | PortWay::AfXdp => String::new(),
-        },
-        failed: port.failed.clone().unwrap_or_default(),
-    }
-}
-
-/// Why a port has a socket of its own.
-fn why_socket(protocol: Protocol, report: &IngressReport) -> String {
-    let reason = match protocol {
-        Protocol::Tcp => report.steering_missing.clone(),
-        Protocol::Udp if report.interfaces.is_empty() => {
-            Some("AF_XDP needs an interface in HEARTH_XDP_INTERFACE".to_owned())
-        }
-        Protocol::Udp => {
-            let mut reasons = report.interfaces.iter();
-            reasons.find_map(|interface| interface.not_af_xdp.clone())
-        }
-    };
-    reason.unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -316,21 +202,16 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_of_its_own_has_a_reason() {
-        let mut report = IngressReport::default();
-        assert!(why_socket(Protocol::Udp, &report).contains("HEARTH_XDP_INTERFACE"));
-        report.steering_missing = Some("no eBPF".into());
-        assert_eq!(why_socket(Protocol::Tcp, &report), "no eBPF");
-        report.interfaces.push(IngressInterface {
+    fn an_interface_says_what_it_lacks() {
+        let lacks = interface(&IngressInterface {
             name: "eth0".into(),
             mode: "generic".into(),
             not_native: Some("the driver has no XDP".into()),
             not_counting_sent: None,
             af_xdp_queues: 0,
             not_af_xdp: Some("no sockets".into()),
-        });
-        assert_eq!(why_socket(Protocol::Udp, &report), "no sockets");
-        let lacks = interface(&report.interfaces[0]).lacks;
+        })
+        .lacks;
         assert_eq!(lacks.len(), 2, "{lacks:?}");
     }
 }

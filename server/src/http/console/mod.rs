@@ -50,6 +50,7 @@ mod palette;
 mod person;
 mod place;
 mod ports_form;
+mod ports_view;
 mod retention;
 mod secrets;
 mod session;

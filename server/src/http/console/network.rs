@@ -22,7 +22,7 @@ use super::form::Submitted;
 use super::function::{FunctionNotice, notice};
 use super::guard::{go, is_htmx};
 use super::session::Viewer;
-use super::{ingress_view, view};
+use super::{ports_view, view};
 
 /// `GET /functions/{name}/network`: the page, or for htmx the ports.
 pub async fn page(
@@ -35,7 +35,7 @@ pub async fn page(
     viewer.needs(Right::Read)?;
     let ports = OwnPorts {
         can_admin: viewer.may(Right::Admin),
-        ..ingress_view::function_ports(&app.engine, &name, &app.engine.function_ingress(&name)?)
+        ..ports_view::function_ports(&app.engine, &name, &app.engine.function_ingress(&name)?)
     };
     if is_htmx(&headers) {
         return Ok(respond::partial(&OwnPortsPartial { ports }));

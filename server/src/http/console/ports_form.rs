@@ -12,11 +12,12 @@ use crate::model::{InvalidField, PortLimits, PortRate};
 use super::form::Form;
 
 const RULE: &str = "must be a port in each line, such as \"tcp 9000\", \"tcp 9001 raw\", \"udp 9002\", \
-                    \"udp 9003 batch 64 wait 2\", \"coap 5683\" \
-                    or \"mqtt 1883 topic sensors/# response answers/{client}\"";
+                    \"udp 9003 batch 64 wait 2\", \"coap 5683\", \
+                    \"mqtt 1883 topic sensors/# response answers/{client}\" or \"mqtt broker plant topic sensors/#\"";
 const ROUTED_RULE: &str = "must be a port in each line, such as \"tcp 9000\", \"tcp 9001 raw route checkout\", \
                            \"udp 9002 route checkout\", \"udp 9003 batch 64 wait 2 route checkout\", \
-                           \"coap 5683\" or \"mqtt 1883 topic sensors/# response answers/{client} route motion\"";
+                           \"coap 5683\", \"mqtt 1883 topic sensors/# response answers/{client} route motion\" \
+                           or \"mqtt broker plant topic sensors/# route motion\"";
 
 /// The setting as the form shows it.
 pub(super) fn present(triggers: &[impl Display]) -> String {
@@ -54,7 +55,10 @@ fn port(line: &str, routed: bool) -> Option<Value> {
     let number = |word: &str| word.parse::<u64>().ok();
     let mut words = line.split_whitespace();
     let protocol = words.next()?.to_ascii_lowercase();
-    let mut port = json!({"protocol": protocol, "port": number(words.next()?)?});
+    let mut port = match (protocol.as_str(), words.next()?) {
+        ("mqtt", "broker") => json!({"protocol": protocol, "broker": words.next()?}),
+        (_, word) => json!({"protocol": protocol, "port": number(word)?}),
+    };
     while let Some(word) = words.next() {
         match (protocol.as_str(), word) {
             ("mqtt", "topic") => {
@@ -233,6 +237,9 @@ mod tests {
             "mqtt 1 topic",
             "mqtt 1 topic a route r",
             "mqtt 1 topic a response b response c",
+            "mqtt broker",
+            "tcp broker plant",
+            "mqtt broker plant house",
         ] {
             let error = value(&format!("tcp 1\n{wrong}")).expect_err(wrong);
             assert_eq!(
@@ -245,7 +252,8 @@ mod tests {
     #[test]
     fn lines_of_a_chain_have_routes() {
         let text = "tcp 9000\ntcp 9001 raw route r\nudp 9003 batch 64 wait 2 route r\ncoap 1\ncoap 2 route r\nmqtt 3\n\
-                    mqtt 4 topic a/# response b/{client} route r topic # route s";
+                    mqtt 4 topic a/# response b/{client} route r topic # route s\n\
+                    mqtt broker plant topic house/+/door response answers/door route door";
         let setting = routed_value(text).expect("ports");
         let triggers: Vec<chain::Trigger> = serde_json::from_value(setting).expect("triggers");
         assert_eq!(present(&triggers), text);
@@ -256,7 +264,8 @@ mod tests {
 
     #[test]
     fn what_is_shown_reads_back() {
-        let text = "tcp 9000\ntcp 9001 raw\nudp 9002\nudp 9003 batch 64 wait 2";
+        let text = "tcp 9000\ntcp 9001 raw\nudp 9002\nudp 9003 batch 64 wait 2\n\
+                    mqtt broker plant topic # response a topic b";
         let setting = value(text).expect("ports");
         let triggers: Vec<PortTrigger> = serde_json::from_value(setting).expect("triggers");
         assert_eq!(present(&triggers), text);

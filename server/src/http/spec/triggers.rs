@@ -1,11 +1,13 @@
 //! The rules of the `triggers` setting.
 
+mod mqtt;
+
 use serde_json::{Map, Value};
 
 use super::fields::{Fields, Input, invalid, type_of};
 use crate::model::{
-    Batch, InvalidField, MAX_BATCH, MAX_BATCH_WAIT_MS, MAX_PORTS, MAX_TOPICS, MqttTopic, Port,
-    PortTrigger, StreamMode, all_topics, chain, topics,
+    Batch, InvalidField, MAX_BATCH, MAX_BATCH_WAIT_MS, MAX_PORTS, PortOrBroker, PortTrigger,
+    StreamMode, chain,
 };
 
 const RULE: &str =
@@ -14,10 +16,6 @@ const PROTOCOL_RULE: &str = "must be \"tcp\", \"udp\", \"coap\" or \"mqtt\"";
 const PORT_RULE: &str = "must be a whole number from 1 to 65535";
 const MODE_RULE: &str = "must be \"http\" or \"raw\"";
 const ROUTE_RULE: &str = "must be the name of a route of the chain, or null";
-const TOPICS_RULE: &str = "must be a list of 1 to 64 topics such as [{\"filter\": \"sensors/#\"}]";
-const TOPIC_RULE: &str = "must be an object such as {\"filter\": \"sensors/#\", \"response_topic\": \"answers/{client}\"}";
-const FILTER_RULE: &str = "must be a filter of topics such as \"sensors/+/motion\"";
-const RESPONSE_RULE: &str = "must be a topic such as \"answers/{client}\", or null";
 const BATCH_RULE: &str =
     "must be an object with max and wait_ms, such as {\"max\": 64, \"wait_ms\": 2}";
 
@@ -39,8 +37,8 @@ pub(super) fn of_chain(fields: &mut Fields) -> Result<Option<Vec<chain::Trigger>
     })
 }
 
-/// A list whose items have ports of their own.
-fn list<T: HasPort>(
+/// A list whose items have ports of their own, or brokers.
+fn list<T: HasOrigin>(
     fields: &mut Fields,
     read: impl Fn(Place, &Value) -> Result<T, InvalidField>,
 ) -> Result<Option<Vec<T>>, InvalidField> {
@@ -67,14 +65,16 @@ fn list<T: HasPort>(
     let mut triggers = Vec::<T>::new();
     for (index, item) in items.iter().enumerate() {
         let trigger = read(Place(index), item)?;
-        if let Some(twin) = triggers
-            .iter()
-            .position(|other| other.port() == trigger.port())
-        {
-            let rule = format!("must differ from triggers[{twin}], which has the same port");
+        let origin = trigger.origin();
+        if let Some(twin) = triggers.iter().position(|other| other.origin() == origin) {
+            let what = match origin {
+                Some(PortOrBroker::Broker(_)) => "broker",
+                Some(PortOrBroker::Port(_)) | None => "port",
+            };
+            let rule = format!("must differ from triggers[{twin}], which has the same {what}");
             return Err(invalid(
-                &format!("triggers[{index}].port"),
-                &item["port"],
+                &format!("triggers[{index}].{what}"),
+                &item[what],
                 rule,
             ));
         }
@@ -83,20 +83,21 @@ fn list<T: HasPort>(
     Ok(Some(triggers))
 }
 
-/// What a port is asked for by.
-trait HasPort {
-    fn port(&self) -> Port;
+/// What tells triggers from each other.
+trait HasOrigin {
+    fn origin(&self) -> Option<PortOrBroker>;
 }
 
-impl HasPort for PortTrigger {
-    fn port(&self) -> Port {
-        Self::port(self)
+impl HasOrigin for PortTrigger {
+    fn origin(&self) -> Option<PortOrBroker> {
+        let broker = || Some(PortOrBroker::Broker(self.broker()?.to_owned()));
+        self.port().map(PortOrBroker::Port).or_else(broker)
     }
 }
 
-impl HasPort for chain::Trigger {
-    fn port(&self) -> Port {
-        Self::port(self)
+impl HasOrigin for chain::Trigger {
+    fn origin(&self) -> Option<PortOrBroker> {
+        self.plain().origin()
     }
 }
 
@@ -151,10 +152,8 @@ impl Place {
             }
             Some("mqtt") => {
                 // Routes are those of its topics.
-                self.only(object, &["protocol", "port", "topics"], "")?;
-                let port = self.port(object)?;
-                let topics = self.topics(object.get("topics"), more)?;
-                Ok(PortTrigger::Mqtt { port, topics })
+                self.only(object, &["protocol", "port", "broker", "topics"], "")?;
+                self.mqtt(object, more)
             }
             _ => Err(invalid(&self.name(".protocol"), protocol, PROTOCOL_RULE)),
         }
@@ -165,52 +164,6 @@ impl Place {
         let port = value.as_u64().and_then(|port| u16::try_from(port).ok());
         port.filter(|port| *port > 0)
             .ok_or_else(|| invalid(&self.name(".port"), value, PORT_RULE))
-    }
-
-    /// The topics of a port for MQTT, which may have `more` fields.
-    fn topics(&self, value: Option<&Value>, more: &[&str]) -> Result<Vec<MqttTopic>, InvalidField> {
-        let items = match value {
-            None => return Ok(all_topics()),
-            Some(Value::Array(items)) if (1..=MAX_TOPICS).contains(&items.len()) => items,
-            Some(other) => return Err(invalid(&self.name(".topics"), other, TOPICS_RULE)),
-        };
-        let one = |(item, index): (&Value, usize)| {
-            let within = format!(".topics[{index}]");
-            let Value::Object(object) = item else {
-                return Err(invalid(&self.name(&within), item, TOPIC_RULE));
-            };
-            let known = [&["filter", "response_topic"][..], more].concat();
-            self.only(object, &known, &within)?;
-            let text = |name: &str, rule: &str| match object.get(name) {
-                None | Some(Value::Null) => Ok(None),
-                Some(Value::String(text)) => Ok(Some(text.clone())),
-                Some(other) => Err(invalid(
-                    &self.name(&format!("{within}.{name}")),
-                    other,
-                    rule,
-                )),
-            };
-            let right = |name: &str, text: &str, wrong: Option<&'static str>| match wrong {
-                None => Ok(()),
-                Some(rule) => Err(invalid(
-                    &self.name(&format!("{within}.{name}")),
-                    &text.into(),
-                    rule,
-                )),
-            };
-            let filter = text("filter", FILTER_RULE)?.unwrap_or_default();
-            right("filter", &filter, topics::wrong_filter(&filter))?;
-            let response_topic = text("response_topic", RESPONSE_RULE)?;
-            if let Some(topic) = &response_topic {
-                right("response_topic", topic, topics::wrong_response_topic(topic))?;
-            }
-            Ok(MqttTopic {
-                filter,
-                response_topic,
-                route: text("route", ROUTE_RULE)?,
-            })
-        };
-        items.iter().zip(0..).map(one).collect()
     }
 
     fn batch(&self, object: &Map<String, Value>) -> Result<Batch, InvalidField> {
@@ -281,6 +234,8 @@ mod tests {
             {"protocol": "coap", "port": 5683},
             {"protocol": "mqtt", "port": 1883},
             {"protocol": "mqtt", "port": 1884, "topics": [{"filter": "a/+", "response_topic": null}]},
+            {"protocol": "mqtt", "broker": "plant", "topics": [{"filter": "a/+", "response_topic": "b"}]},
+            {"protocol": "mqtt", "port": null, "broker": "far", "topics": [{"filter": "#"}]},
         ]);
         let read_back = read(all.clone()).unwrap().unwrap();
         let lines: Vec<_> = read_back.iter().map(ToString::to_string).collect();
@@ -293,7 +248,9 @@ mod tests {
                 "udp 65535 batch 64 wait 2",
                 "coap 5683",
                 "mqtt 1883",
-                "mqtt 1884 topic a/+"
+                "mqtt 1884 topic a/+",
+                "mqtt broker plant topic a/+ response b",
+                "mqtt broker far topic #",
             ]
         );
         let text = Input::Text(all.to_string());
@@ -358,6 +315,30 @@ mod tests {
             (
                 mqtt(json!([{"filter": "#", "route": "r"}])),
                 "triggers[0].topics[0].route",
+            ),
+            (json!([{"protocol": "mqtt"}]), "triggers[0].port"),
+            (
+                json!([{"protocol": "mqtt", "port": 1, "broker": "plant", "topics": [{"filter": "#"}]}]),
+                "triggers[0].broker",
+            ),
+            (
+                json!([{"protocol": "mqtt", "broker": 3, "topics": [{"filter": "#"}]}]),
+                "triggers[0].broker",
+            ),
+            (
+                json!([{"protocol": "mqtt", "broker": "plant"}]),
+                "triggers[0].topics",
+            ),
+            (
+                json!([{"protocol": "mqtt", "broker": "plant", "topics": [{"filter": "$share/a/b"}]}]),
+                "triggers[0].topics[0].filter",
+            ),
+            (
+                json!([
+                    {"protocol": "mqtt", "broker": "plant", "topics": [{"filter": "a"}]},
+                    {"protocol": "mqtt", "broker": "plant", "topics": [{"filter": "b"}]},
+                ]),
+                "triggers[1].broker",
             ),
             (
                 json!([{"protocol": "coap", "port": 1, "batch": {"max": 2}}]),

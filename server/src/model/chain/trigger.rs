@@ -52,12 +52,17 @@ pub enum Trigger {
         #[schema(required = false)]
         route: Option<String>,
     },
-    /// MQTT 3.1.1 and 5 over TCP.
+    /// MQTT 3.1.1 and 5.
     Mqtt {
-        /// Its number; not used by a function, another chain or another program. MQTT's own is 1883.
-        #[schema(minimum = 1, maximum = 65535)]
-        port: u16,
-        /// Which messages there are, and their routes: that of the first filter that fits.
+        /// A TCP port at which it is a server: a number not used by a function, another chain or another program. MQTT's own is 1883.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(required = false, minimum = 1, maximum = 65535)]
+        port: Option<u16>,
+        /// In place of a port: a broker of `HEARTH_MQTT_BROKERS`, by its name, to which it subscribes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(required = false, min_length = 1, max_length = 63)]
+        broker: Option<String>,
+        /// Which messages there are, and their routes: that of the first filter that fits. Must be given with a broker.
         #[serde(default = "all_topics")]
         #[schema(required = false, min_items = 1, max_items = 64)]
         topics: Vec<MqttTopic>,
@@ -72,7 +77,15 @@ impl Trigger {
             PortTrigger::Tcp { port, mode } => Self::Tcp { port, mode, route },
             PortTrigger::Udp { port, batch } => Self::Udp { port, batch, route },
             PortTrigger::Coap { port } => Self::Coap { port, route },
-            PortTrigger::Mqtt { port, topics } => Self::Mqtt { port, topics },
+            PortTrigger::Mqtt {
+                port,
+                broker,
+                topics,
+            } => Self::Mqtt {
+                port,
+                broker,
+                topics,
+            },
         }
     }
 
@@ -80,8 +93,13 @@ impl Trigger {
     #[must_use]
     pub fn plain(&self) -> PortTrigger {
         match *self {
-            Self::Mqtt { port, ref topics } => PortTrigger::Mqtt {
+            Self::Mqtt {
                 port,
+                ref broker,
+                ref topics,
+            } => PortTrigger::Mqtt {
+                port,
+                broker: broker.clone(),
                 topics: topics.clone(),
             },
             Self::Tcp { port, mode, .. } => PortTrigger::Tcp { port, mode },
@@ -90,10 +108,19 @@ impl Trigger {
         }
     }
 
-    /// Its port.
+    /// Its port; none if it is for a broker.
     #[must_use]
-    pub fn port(&self) -> Port {
+    pub fn port(&self) -> Option<Port> {
         self.plain().port()
+    }
+
+    /// The broker that it is for.
+    #[must_use]
+    pub fn broker(&self) -> Option<&str> {
+        match self {
+            Self::Mqtt { broker, .. } => broker.as_deref(),
+            _ => None,
+        }
     }
 
     /// The route that it names.
@@ -151,7 +178,15 @@ impl Spec {
     /// What is to happen at one of its ports.
     #[must_use]
     pub fn trigger_at(&self, port: Port) -> Option<&Trigger> {
-        self.triggers.iter().find(|trigger| trigger.port() == port)
+        let mut all = self.triggers.iter();
+        all.find(|trigger| trigger.port() == Some(port))
+    }
+
+    /// What is to happen with what a broker has for it.
+    #[must_use]
+    pub fn trigger_for(&self, broker: &str) -> Option<&Trigger> {
+        let mut all = self.triggers.iter();
+        all.find(|trigger| trigger.broker() == Some(broker))
     }
 
     /// The route of all that comes to a port; none if each request says it by its path.
@@ -194,6 +229,10 @@ mod tests {
                 json!({"protocol": "mqtt", "port": 4, "topics": [{"filter": "a/#", "route": "visit", "response_topic": "b"}, {"filter": "#"}]}),
                 "mqtt 4 topic a/# response b route visit topic #",
             ),
+            (
+                json!({"protocol": "mqtt", "broker": "plant", "topics": [{"filter": "a/#", "route": "visit"}]}),
+                "mqtt broker plant topic a/# route visit",
+            ),
         ] {
             let trigger = trigger(value);
             assert_eq!(trigger.to_string(), line);
@@ -215,7 +254,7 @@ mod tests {
         spec.triggers = vec![named.clone(), open.clone()];
         assert_eq!(spec.route_of(&named), Some("visit"));
         assert_eq!(spec.route_of(&open), None);
-        assert_eq!(spec.trigger_at(open.port()), Some(&open));
+        assert_eq!(spec.trigger_at(open.port().expect("a port")), Some(&open));
         spec.routes.remove("checkout");
         assert_eq!(spec.route_of(&open), Some("visit"));
         assert_eq!(spec.ports(), [named.plain(), open.plain()]);

@@ -36,6 +36,14 @@ impl Trust {
         Self(Arc::new(OnceLock::from(Arc::new(trusting(certificates)))))
     }
 
+    /// The TLS configuration for connections that speak something else than HTTP.
+    #[must_use]
+    pub fn without_alpn(&self) -> Arc<ClientConfig> {
+        let mut client = (*self.client()).clone();
+        client.alpn_protocols.clear();
+        Arc::new(client)
+    }
+
     /// The TLS configuration for connections to hosts.
     pub(super) fn client(&self) -> Arc<ClientConfig> {
         self.0.get_or_init(|| Arc::new(read())).clone()

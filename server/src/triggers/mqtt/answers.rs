@@ -94,8 +94,15 @@ impl Version {
                     SubscribeReasonCode::GrantedQoS1 => v3::SubscribeReturnCode::MaxLevel1,
                     _ => v3::SubscribeReturnCode::Failure,
                 };
-                let codes = codes.into_iter().map(code).collect();
-                bytes_3(&v3::Packet::Suback(v3::Suback::new(id, codes)))
+                let codes: Vec<_> = codes.into_iter().map(code).collect();
+                let count = codes.len();
+                let mut bytes = bytes_3(&v3::Packet::Suback(v3::Suback::new(id, codes)));
+                // The codec writes a failure as 3, which is none of the codes (3.9.3).
+                let from = bytes.len().saturating_sub(count);
+                for byte in bytes.iter_mut().skip(from).filter(|byte| **byte == 3) {
+                    *byte = 0x80;
+                }
+                bytes
             }
             Self::Five => bytes_5(&Suback::new(id, codes).into()),
         }
@@ -157,11 +164,11 @@ impl Version {
 }
 
 /// Packets of the server's own are far below MQTT's limit, 256 MiB.
-fn bytes_3(packet: &v3::Packet) -> Vec<u8> {
+pub(super) fn bytes_3(packet: &v3::Packet) -> Vec<u8> {
     encoded_3(packet).unwrap_or_default()
 }
 
-fn bytes_5(packet: &v5::Packet) -> Vec<u8> {
+pub(super) fn bytes_5(packet: &v5::Packet) -> Vec<u8> {
     encoded_5(packet).unwrap_or_default()
 }
 

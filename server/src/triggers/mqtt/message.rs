@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::packets::Publish;
 use crate::http::problem::Problem;
+use crate::model::PortOrBroker;
 use crate::triggers::event::{Source, fitting_beside};
 
 /// Most bytes of an answer's body.
@@ -34,7 +35,11 @@ pub(super) struct MqttEvent<'a> {
     body: String,
     is_base64_encoded: bool,
     source: Source,
-    port: u16,
+    /// Null for what a broker has.
+    port: Option<u16>,
+    /// The broker's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    broker: Option<&'a str>,
     /// µs since 1970.
     received_at: i64,
 }
@@ -45,8 +50,12 @@ impl<'a> MqttEvent<'a> {
         qos: u8,
         client: &'a str,
         source: Source,
-        port: u16,
+        at: &'a PortOrBroker,
     ) -> Self {
+        let (port, broker) = match at {
+            PortOrBroker::Port(port) => (Some(port.number), None),
+            PortOrBroker::Broker(name) => (None, Some(name.as_str())),
+        };
         Self {
             topic: &message.topic,
             qos,
@@ -58,6 +67,7 @@ impl<'a> MqttEvent<'a> {
             is_base64_encoded: true,
             source,
             port,
+            broker,
             received_at: jiff::Timestamp::now().as_microsecond(),
         }
     }
@@ -165,11 +175,12 @@ mod tests {
             ..Publish::default()
         };
         let room = 4096;
+        let at = PortOrBroker::Broker("b".repeat(63));
         for length in (0..room).step_by(7) {
             message.payload = vec![0xff; length].into();
             if fits(&message, "client", room) {
                 let source = std::net::SocketAddr::from(([255; 4], 65_535)).into();
-                let event = MqttEvent::new(&message, 1, "client", source, 65_535);
+                let event = MqttEvent::new(&message, 1, "client", source, &at);
                 let size = serde_json::to_vec(&event).expect("JSON").len();
                 assert!(size <= room, "{size}");
             }

@@ -1,14 +1,16 @@
-//! MQTT at a TCP port, versions 3.1.1 and 5: what clients publish is an event of the function, or of the chain's route that the
+//! MQTT at a TCP port, or of a broker ([`broker`]), versions 3.1.1 and 5: what clients publish is an event of the function, or of the chain's route that the
 //! topic's filter names; its result is a message to the same client. `server/docs/protocols.md` says how.
 //!
-//! It is no broker: clients get nothing of each other's, and nothing is kept for them.
+//! At a port it is no broker: clients get nothing of each other's, and nothing is kept for them.
 
 mod admission;
 mod answers;
+pub(super) mod broker;
 mod frames;
 mod introduction;
 mod message;
 mod packets;
+mod patience;
 mod publication;
 mod session;
 mod subscriptions;

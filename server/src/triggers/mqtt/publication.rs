@@ -9,48 +9,73 @@ use mqtt_proto::v5::PubackReasonCode as Receipt;
 
 use super::message::{MqttEvent, PROPERTIES_MAX, fits, is_temporary, of_failure, of_result};
 use super::packets::Publish;
+use super::patience::Patience;
 use crate::http::problem::Problem;
-use crate::model::{Port, PortOwner, PortTrigger, Trigger, topics};
+use crate::model::{PortOrBroker, PortOwner, PortTrigger, Trigger, topics};
 use crate::ports::MessageCounters;
 use crate::triggers::Triggers;
 
-/// What a client has published.
+/// What a client has published, or a broker passes on.
 pub(super) struct Publication {
     pub(super) triggers: Triggers,
-    pub(super) port: Port,
+    pub(super) at: PortOrBroker,
     pub(super) peer: SocketAddr,
     pub(super) counters: Arc<MessageCounters>,
     /// The client's name.
     pub(super) client: String,
     pub(super) qos: QosPid,
     pub(super) message: Publish,
+    /// How it waits where the function or chain takes no more now; none if whoever sent it is told so.
+    pub(super) patience: Option<Patience>,
 }
 
 /// What became of it.
 pub(super) struct Done {
     pub(super) qos: QosPid,
     pub(super) receipt: Receipt,
+    /// Whether it may be taken at another time.
+    pub(super) is_put_off: bool,
     /// The message to be sent, if the client wants it.
     pub(super) answer: Option<Publish>,
 }
 
+/// What became of one attempt.
+enum Attempt {
+    /// It has run, or never can.
+    Over(Receipt, Option<Publish>),
+    /// The function or chain takes no more now.
+    Busy,
+}
+
 impl Publication {
-    /// Runs it, as long as the port is that of `owner`.
-    pub(super) async fn run(self, owner: PortOwner) -> Done {
-        let qos = self.qos;
-        let (receipt, answer) = self.outcome(owner).await;
-        Done {
-            qos,
-            receipt,
-            answer,
+    /// Runs it, as long as the port is that of `owner`, or `owner` subscribes to it.
+    pub(super) async fn run(mut self, owner: PortOwner) -> Done {
+        loop {
+            let (receipt, is_put_off, answer) = match self.attempt(&owner).await {
+                Attempt::Over(receipt, answer) => (receipt, false, answer),
+                Attempt::Busy => {
+                    if let Some(patience) = &mut self.patience
+                        && patience.wait().await
+                    {
+                        continue;
+                    }
+                    (Receipt::QuotaExceeded, true, None)
+                }
+            };
+            return Done {
+                qos: self.qos,
+                receipt,
+                is_put_off,
+                answer,
+            };
         }
     }
 
-    async fn outcome(mut self, owner: PortOwner) -> (Receipt, Option<Publish>) {
+    async fn attempt(&mut self, owner: &PortOwner) -> Attempt {
         let message = &mut self.message;
-        let target = self.triggers.target(self.port);
+        let target = self.triggers.target_at(&self.at, owner);
         let topic = target.as_ref().and_then(|target| match &target.trigger {
-            PortTrigger::Mqtt { topics: all, .. } if target.owner() == owner => {
+            PortTrigger::Mqtt { topics: all, .. } if target.owner() == *owner => {
                 let mut all = all.iter();
                 all.find(|topic| topics::fits(&topic.filter, &message.topic))
                     .cloned()
@@ -59,13 +84,13 @@ impl Publication {
         });
         let (Some(mut target), Some(topic)) = (target, topic) else {
             self.counters.refused();
-            return (Receipt::TopicNameInvalid, None);
+            return Attempt::Over(Receipt::TopicNameInvalid, None);
         };
         let room = target.room();
         let is_too_large = room.is_some_and(|room| !fits(message, &self.client, room));
         if is_too_large || message.user_properties.len() > PROPERTIES_MAX {
             self.counters.refused();
-            return (Receipt::QuotaExceeded, None);
+            return Attempt::Over(Receipt::QuotaExceeded, None);
         }
         target.go_along(topic.route.as_deref());
         let qos = match self.qos {
@@ -73,20 +98,26 @@ impl Publication {
             QosPid::Level1(_) | QosPid::Level2(_) => 1,
         };
         let source = self.peer.into();
-        let event = MqttEvent::new(message, qos, &self.client, source, self.port.number);
+        let event = MqttEvent::new(message, qos, &self.client, source, &self.at);
         // Text and numbers: writing it cannot fail.
         let event = serde_json::to_vec(&event).unwrap_or_default();
-        // They are in the event.
-        message.payload.clear();
-        message.user_properties = Vec::new();
-        self.counters.accepted();
+        match &self.patience {
+            // They are in the event.
+            None => {
+                message.payload.clear();
+                message.user_properties = Vec::new();
+                self.counters.accepted();
+            }
+            Some(patience) if patience.is_first() => self.counters.accepted(),
+            Some(_) => {}
+        }
         let invoked = target.invoke(&self.triggers, Trigger::Mqtt, event.into(), Duration::ZERO);
         let result = match invoked.await {
             Ok(json) => of_result(json),
             Err(failed) => {
                 let problem = Problem::from(failed);
                 if is_temporary(&problem) {
-                    return (Receipt::QuotaExceeded, None);
+                    return Attempt::Busy;
                 }
                 Err(problem.code().name())
             }
@@ -106,6 +137,6 @@ impl Publication {
             correlation: message.correlation.clone(),
             ..answer
         });
-        (Receipt::Success, answer)
+        Attempt::Over(Receipt::Success, answer)
     }
 }

@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesOrdered;
 use mqtt_proto::v5::{ConnectReasonCode, DisconnectReasonCode as Why, PubackReasonCode as Receipt};
 use mqtt_proto::{Pid, QosPid};
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -22,7 +22,7 @@ use super::frames::{FrameError, Frames};
 use super::packets::{Packet, Publish, Version};
 use super::publication::{Done, Publication};
 use super::subscriptions::Subscriptions;
-use crate::model::Port;
+use crate::model::{Port, PortOrBroker};
 use crate::ports::MessageCounters;
 use crate::triggers::Triggers;
 
@@ -215,12 +215,13 @@ impl Session {
         }
         let publication = Publication {
             triggers: self.triggers.clone(),
-            port: self.port,
+            at: PortOrBroker::Port(self.port),
             peer: self.peer,
             counters: self.counters.clone(),
             client: client.name.clone(),
             qos,
             message,
+            patience: None,
         };
         // On a task of its own: a client that is slow to take its answers must not hold instances.
         let running = tokio::spawn(publication.run(client.admitted.owner.clone()));
@@ -228,6 +229,7 @@ impl Session {
             running.await.unwrap_or(Done {
                 qos,
                 receipt: Receipt::UnspecifiedError,
+                is_put_off: false,
                 answer: None,
             })
         }))
@@ -263,15 +265,18 @@ impl Session {
     }
 }
 
-fn id_of(qos: QosPid) -> Option<Pid> {
+pub(super) fn id_of(qos: QosPid) -> Option<Pid> {
     match qos {
         QosPid::Level0 => None,
         QosPid::Level1(id) | QosPid::Level2(id) => Some(id),
     }
 }
 
-pub(super) async fn send(writer: &mut OwnedWriteHalf, bytes: &[u8]) -> Result<(), Ended> {
-    let written = timeout(WRITE, writer.write_all(bytes)).await;
-    written.map_err(io::Error::from)??;
-    Ok(())
+/// Writes a packet, unless it takes too long.
+pub(super) async fn send(writer: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> io::Result<()> {
+    let written = async {
+        writer.write_all(bytes).await?;
+        writer.flush().await
+    };
+    timeout(WRITE, written).await.map_err(io::Error::from)?
 }

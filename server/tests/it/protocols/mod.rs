@@ -1,6 +1,7 @@
 //! Ports whose protocols the server understands, with the clients that Debian has.
 
 mod bridge;
+mod broker;
 mod coap;
 mod mqtt;
 

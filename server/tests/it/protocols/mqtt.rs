@@ -313,6 +313,9 @@ async fn clients_that_mean_harm_are_cut_off() {
         );
     }
     let mut three = session(port, 4, 0);
+    let shared = packet(0x82, &[vec![0, 9], text("$share/x/b"), vec![0]].concat());
+    three.write_all(&shared).expect("sent");
+    assert_eq!(took(&mut three), [0x90, 3, 0, 9, 0x80]);
     three
         .write_all(&publish(4, 2, 1, "a", b"hi"))
         .expect("sent");

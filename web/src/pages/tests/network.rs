@@ -4,7 +4,9 @@ use jiff::Timestamp;
 
 use super::samples::{HOSTILE, chrome, head};
 use super::{assert_harmless, html};
-use crate::pages::{DestinationRow, Moment, NetworkPage, OwnPorts, PortRow, ReachedRow, SourceRow};
+use crate::pages::{
+    BrokerRow, DestinationRow, Moment, NetworkPage, OwnPorts, PortRow, ReachedRow, SourceRow,
+};
 
 fn last() -> Moment {
     let at = Timestamp::UNIX_EPOCH;
@@ -38,6 +40,15 @@ fn page() -> NetworkPage {
                 by: "A socket of its own",
                 why: HOSTILE.into(),
                 failed: HOSTILE.into(),
+            }],
+            brokers: vec![BrokerRow {
+                broker: HOSTILE.into(),
+                topics: HOSTILE.into(),
+                messages: "3 accepted".into(),
+                connected: false,
+                version: String::new(),
+                since: Some(last()),
+                error: Some((HOSTILE.into(), last())),
             }],
             figures: vec![("Packets received", "3".into())],
             dropped: vec![("Deny list", "1".into())],
@@ -120,6 +131,13 @@ fn ports_are_polled_where_there_are_some() {
     };
     let shown = html(&none);
     assert!(shown.contains("no port of its own") && !shown.contains("data-poll"));
+    // One that only subscribes has no table of ports.
+    let mut subscriber = page();
+    subscriber.ports.rows.clear();
+    subscriber.ports.brokers[0].connected = true;
+    let shown = html(&subscriber);
+    assert!(shown.contains("id=\"brokers\"") && shown.contains("data-poll"));
+    assert!(!shown.contains("id=\"ports\"") && !shown.contains("not connected"));
     let mut viewer = page();
     viewer.ports.can_admin = false;
     assert!(!html(&viewer).contains("/ingress?source"));
