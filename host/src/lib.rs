@@ -52,6 +52,8 @@ pub mod protocol;
 
 pub mod memfd;
 
+pub use self::limits::CPU_PERIOD_US;
+
 pub use self::error::{Capability, HostProcessError, SandboxError};
 pub use self::prepare::{Host, Probed, find_init, server_environment};
 pub use self::settings::{

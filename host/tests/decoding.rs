@@ -61,6 +61,7 @@ fn request() -> impl Strategy<Value = Request> {
         target().prop_map(Request::Release),
         (target(), any::<bool>()).prop_map(|(target, with)| Request::Freeze(target, with)),
         (target(), any::<bool>()).prop_map(|(target, with)| Request::Thaw(target, with)),
+        (target(), any::<u32>()).prop_map(|(target, quota)| Request::LimitCpu(target, quota)),
         any::<u64>().prop_map(Request::FreezeTemplate),
         any::<u64>().prop_map(Request::ThawTemplate),
         (any::<u32>(), name()).prop_map(|(uid, name)| Request::KeepPrewarmed(uid, name)),

@@ -134,6 +134,7 @@ fn another_process_or_cgroup_is_left_alone() {
         talk.say(&Request::Attach(target));
         talk.say(&Request::Freeze(target, true));
         talk.say(&Request::Thaw(target, false));
+        talk.say(&Request::LimitCpu(target, 0));
         talk.say(&Request::Kill(target));
     }
     // Cgroups and sandboxes that do not exist.
@@ -149,6 +150,7 @@ fn another_process_or_cgroup_is_left_alone() {
             pid: template,
         };
         talk.say(&Request::Attach(target));
+        talk.say(&Request::LimitCpu(target, u32::MAX));
         talk.say(&Request::Kill(target));
         talk.say(&Request::Release(target));
     }

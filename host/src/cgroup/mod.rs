@@ -26,6 +26,8 @@ use crate::limits::Limits;
 
 pub(crate) const PROCS: &str = "cgroup.procs";
 const TEMPLATE: &str = "template";
+/// The smallest quota of a period that the kernel takes, µs (`min_cfs_quota_period` in kernel/sched/core.c).
+const LEAST_CPU_US: u64 = 1_000;
 
 /// Which interface the kernel's controllers have here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,6 +196,36 @@ impl Group {
             let _ = fs::remove_dir(&leaf.dir);
         })?;
         Ok(leaf)
+    }
+
+    /// Lets an instance have so many µs of each [`CPU_PERIOD_US`], of what the sandbox has: 1 ms at least, which is the least that
+    /// the kernel takes. It can be said again.
+    pub fn limit_cpu(&self, number: u64, quota_us: u64) -> io::Result<()> {
+        let limits = self.limits.as_ref();
+        let limits =
+            limits.ok_or_else(|| io::Error::other("a pre-warmed sandbox has no instances"))?;
+        // v1 refuses more than the sandbox has.
+        let quota_us = quota_us.min(limits.cpu_quota_us).max(LEAST_CPU_US);
+        let leaf = self.leaf(number);
+        match leaf.version {
+            Version::V1 => v1::limit_cpu(&leaf.dir, &self.cpu_of(&leaf), quota_us),
+            Version::V2 => v2::limit_cpu(&self.directories.memory, &leaf.dir, quota_us),
+        }
+    }
+
+    /// The directory of a leaf in the hierarchy of the CPU, where only instances with limits of their own have one.
+    fn cpu_of(&self, leaf: &Leaf) -> PathBuf {
+        let name = leaf.dir.file_name().unwrap_or_default();
+        self.directories.cpu.join(name)
+    }
+
+    /// Removes that of an instance whose leaf is removed; true when it is gone.
+    pub fn remove_cpu(&self, number: u64) -> bool {
+        let dir = self.cpu_of(&self.leaf(number));
+        match fs::remove_dir(dir) {
+            Ok(()) => true,
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        }
     }
 
     /// Removes the sandbox's cgroups. Fails with `EBUSY` while processes are in them.

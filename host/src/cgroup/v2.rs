@@ -26,6 +26,13 @@ pub fn limit_sandbox(sandbox: &Directories, limits: &Limits) -> io::Result<()> {
     )
 }
 
+/// Limits an instance's share of the sandbox's processor time. From the first such limit on, instances without one compete as
+/// groups, each for as much as the others.
+pub fn limit_cpu(sandbox: &Path, leaf: &Path, quota_us: u64) -> io::Result<()> {
+    put(sandbox, SUBTREE_CONTROL, "+cpu")?;
+    put(leaf, "cpu.max", format!("{quota_us} {CPU_PERIOD_US}"))
+}
+
 /// Limits memory, and forbids swap where there is any.
 pub fn limit_memory(dir: &Path, bytes: u64) -> io::Result<()> {
     const SWAP: &str = "memory.swap.max";

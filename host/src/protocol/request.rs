@@ -68,6 +68,9 @@ pub enum Request {
     Freeze(Target, bool),
     /// Resume what [`Request::Freeze`] has stopped.
     Thaw(Target, bool),
+    /// Let an instance have so much of a processor, in µs of each [`CPU_PERIOD_US`](crate::CPU_PERIOD_US), and not all that
+    /// its sandbox has.
+    LimitCpu(Target, u32),
     /// Stop a template and what it started.
     FreezeTemplate(Key),
     /// Resume it.
@@ -130,6 +133,7 @@ variants_of!(Request {
     19 => OpenPort(sequence, protocol, port),
     20 => Connect(sequence, chain),
     21 => EndChain(chain),
+    22 => LimitCpu(target, quota_us),
 });
 
 impl Message for Request {

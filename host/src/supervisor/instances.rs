@@ -81,7 +81,7 @@ impl Supervisor {
         };
         let leaf = live.leaf(number);
         leaf.kill();
-        let removed = leaf.remove();
+        let removed = leaf.remove() && live.group.remove_cpu(number);
         if removed {
             live.removed_leaves.remove(&number);
         }
@@ -167,6 +167,16 @@ impl Supervisor {
             }
         }
         signal_number(target.pid, uid, Signal::CONT);
+    }
+
+    /// Lets an instance have no more than so much of a processor.
+    pub(super) fn limit_cpu(&mut self, target: Target, quota_us: u32) {
+        let Some(live) = self.sandbox_of(target) else {
+            return;
+        };
+        if let Err(error) = live.group.limit_cpu(target.leaf, quota_us.into()) {
+            tracing::warn!(%error, "an instance has all the processor time that its sandbox has");
+        }
     }
 
     /// Stops a template and what its import started.

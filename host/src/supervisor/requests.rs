@@ -65,6 +65,7 @@ impl Supervisor {
             Request::Release(target) => self.release(target),
             Request::Freeze(target, with_template) => self.freeze(target, with_template),
             Request::Thaw(target, with_template) => self.thaw(target, with_template),
+            Request::LimitCpu(target, quota_us) => self.limit_cpu(target, quota_us),
             Request::FreezeTemplate(key) => self.freeze_template(key),
             Request::ThawTemplate(key) => self.thaw_template(key),
             Request::KeepPrewarmed(uid_base, runtime) => self.keep_prewarmed(uid_base, &runtime),

@@ -7,6 +7,7 @@
 
 mod agent;
 mod duet;
+mod fit;
 mod gate;
 mod load;
 mod run;
@@ -48,6 +49,8 @@ enum Command {
     Duet(Box<duet::Duet>),
     /// Tell whether a new version of a function is slower than the active one
     Gate(Box<gate::Gate>),
+    /// Measure what a chain's members take of the processors for each request
+    Fit(Box<fit::Fit>),
     /// Run experiments that a server has, and report to it
     Agent(Box<agent::Run>),
     /// The load generator's own process
@@ -72,6 +75,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, own: &[&str]) -> Exit
         Command::Stellar(stellar) => stellar.run(generator(own)).map(|()| 0),
         Command::Duet(duet) => duet.run(),
         Command::Gate(gate) => gate.run(),
+        Command::Fit(fit) => fit.run(),
         Command::Agent(agent) => agent.run(generator(own)).map(|()| 0),
         Command::Generator => process::serve().map(|()| 0).map_err(Into::into),
     };

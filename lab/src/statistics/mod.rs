@@ -5,10 +5,12 @@
 //! - [`bootstrap`]: confidence intervals of the median, and of the difference of two medians.
 //! - [`duet`]: whether a second version is faster or slower than the first, as ElastiBench decides it.
 //! - [`family`]: the same for all benchmarks of an experiment together.
+//! - [`line`]: the line nearest to points.
 
 pub mod bootstrap;
 pub mod duet;
 pub mod family;
+pub mod line;
 mod normal;
 pub mod quantile;
 pub mod tail;

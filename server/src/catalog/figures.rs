@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use hearth_host::CPU_PERIOD_US;
+
 use super::latency::HopLatency;
 use super::rates::{Counted, EdgeRates};
 use super::state::State;
@@ -59,6 +61,8 @@ fn live(spec: &Spec, status: &Status, latency: &Arc<HopLatency>, rates: &Arc<Edg
             instances: member.instances,
             restarts: member.restarts,
             latency_us: latency.of(member.member),
+            cpu_us: u64::try_from(member.cpu.used.as_micros()).unwrap_or(u64::MAX),
+            cpu_limit_milli: limit_milli(member.cpu.quota_us),
             kernel: member
                 .work
                 .map(|work| kernel(work, per_second(Counted::Member(member.member)))),
@@ -101,6 +105,12 @@ fn live(spec: &Spec, status: &Status, latency: &Arc<HopLatency>, rates: &Arc<Edg
         instances: instances.collect(),
         refusals: refusals.collect(),
     }
+}
+
+/// A limit as thousandths of a processor, if there is one.
+fn limit_milli(quota_us: u32) -> Option<u32> {
+    let milli = u64::from(quota_us) * 1_000 / CPU_PERIOD_US;
+    (quota_us > 0).then(|| u32::try_from(milli).unwrap_or(u32::MAX))
 }
 
 /// What has a rate: edges by what was sent, instances and members by what was sent to them.

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::cpu;
 use super::members::Members;
 use super::path::Path;
 use super::{ActivateError, InvokeError, Outcome, Request, Status};
 use crate::engine::{Admitted, Engine};
-use crate::model::chain::Version;
+use crate::model::chain::{Cpu, Version};
 
 /// See the module. Dropping the last reference ends the instances; each request has one.
 pub struct Live {
@@ -32,7 +33,11 @@ impl Live {
         let guard = ending.clone().drop_guard();
         let path = Path::create(&version.spec, engine)?;
         path.clone().run(ending.clone());
-        let members = Members::start(engine, &version, path.clone(), ending).await?;
+        let members = Members::start(engine, &version, path.clone(), ending.clone()).await?;
+        if version.spec.cpu == Cpu::Proportional {
+            let (spec, members) = (version.spec.clone(), Arc::downgrade(&members));
+            cpu::limit(spec, path.clone(), members, ending);
+        }
         Ok(Arc::new(Self {
             version,
             path,

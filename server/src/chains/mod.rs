@@ -2,11 +2,13 @@
 //!
 //! In the order of a request: [`path`] admits it, puts its payload into a block and sends the descriptor to an instance of the
 //! route's first member; the members pass it on among themselves, and the last one sends it back. [`members`] starts the
-//! instances, tells them of each other and replaces those that end. [`live`] holds both together for one version.
+//! instances, tells them of each other and replaces those that end. [`cpu`] limits what they take, where that is asked for.
+//! [`live`] holds all together for one version.
 //!
 //! A version is replaced as a whole: its successor's members start beside it, new requests go to them at once, and the
 //! former one ends with the last request that it has taken. `server/docs/chains.md` tells what is trusted in all this.
 
+mod cpu;
 mod live;
 mod members;
 mod path;
@@ -19,8 +21,8 @@ use parking_lot::RwLock;
 
 pub use self::live::Live;
 pub use self::types::{
-    ActivateError, EdgeStatus, Hop, InstanceStatus, InvokeError, MemberStatus, Outcome, PoolStatus,
-    RefusalStatus, Request, Status, Work,
+    ActivateError, CpuTime, EdgeStatus, Hop, InstanceStatus, InvokeError, MemberStatus, Outcome,
+    PoolStatus, RefusalStatus, Request, Status, Work,
 };
 use crate::engine::Engine;
 use crate::model::chain::Version;

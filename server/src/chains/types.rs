@@ -263,8 +263,20 @@ pub struct MemberStatus {
     pub instances: u32,
     /// Instances that ended unasked and were replaced.
     pub restarts: u64,
+    /// What its instances that run take of the processors.
+    pub cpu: CpuTime,
     /// What its instances did, those that have ended included; none where the kernel does not carry the descriptors.
     pub work: Option<Work>,
+}
+
+/// Processor time of a member's instances.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CpuTime {
+    /// What those that run now have taken.
+    pub used: Duration,
+    /// What they may take together in each period of the scheduler's ([`hearth_host::CPU_PERIOD_US`]), µs; 0: what their
+    /// sandbox may.
+    pub quota_us: u32,
 }
 
 /// What went from one member to another since the chain was put in service.

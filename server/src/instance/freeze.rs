@@ -50,6 +50,22 @@ impl Instance {
         true
     }
 
+    /// Lets it have no more than so many µs of processor time in each period of the scheduler's.
+    pub fn limit_cpu(&self, quota_us: u32) {
+        self.instance_cgroup.limit_cpu(quota_us);
+    }
+
+    /// Processor time that the running threads of its first process have taken; none when it has ended. Reads the kernel's files.
+    pub fn cpu_time(&self) -> Option<Duration> {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.vitals.pid)).ok()?;
+        // Time on a processor, in ns, comes first (Documentation/scheduler/sched-stats.rst).
+        let time = threads.flatten().filter_map(|thread| {
+            let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            text.split(' ').next()?.parse::<u64>().ok()
+        });
+        Some(Duration::from_nanos(time.sum()))
+    }
+
     /// Resumes it if it was stopped. The host process does that while the request is on its way.
     pub fn thaw(&mut self) {
         if std::mem::take(&mut self.frozen) == Frozen::All {

@@ -83,6 +83,11 @@ impl InstanceCgroup {
             .send(Request::Thaw(self.target(), with_template));
     }
 
+    /// Lets it have no more than so many µs of processor time in each period of the scheduler's, without waiting for it.
+    pub fn limit_cpu(&self, quota_us: u32) {
+        self.client.send(Request::LimitCpu(self.target(), quota_us));
+    }
+
     /// Whether a process in it was killed by the memory limit.
     pub fn oom_killed(&self) -> bool {
         self.leaf.oom_kills() > 0

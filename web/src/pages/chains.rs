@@ -204,6 +204,10 @@ pub struct ChainForm {
     pub transport: String,
     /// Milliseconds.
     pub timeout_ms: String,
+    /// `shared` or `proportional`.
+    pub cpu: String,
+    /// `cart: 120`.
+    pub cpu_us: String,
     /// Whether no token is needed.
     pub public: bool,
     /// `udp 9000 route checkout`.

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot::Receiver;
 
 use super::Path;
-use super::pending::Came;
+use super::pending::Back;
 
 /// Descriptors that are taken between two looks at the answer.
 const AT_ONCE: usize = 16;
@@ -30,7 +30,7 @@ impl Looking {
 
 impl Path {
     /// Looks for an answer for as long as that is worth a processor; none if it has not come by then.
-    pub(super) fn look_for(self: &Arc<Self>, came: &mut Receiver<Came>) -> Option<Came> {
+    pub(super) fn look_for(self: &Arc<Self>, came: &mut Receiver<Back>) -> Option<Back> {
         let mut spin = self.looking.0.try_lock()?;
         let inbox = self.carry.inbox()?;
         let budget = spin.budget(Instant::now)?;

@@ -18,7 +18,7 @@ mod room;
 mod seats;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use hearth_chain::board::Shape as BoardShape;
@@ -78,6 +78,8 @@ pub(super) struct Path {
     news: Notify,
     /// Requests under way.
     requests: AtomicU32,
+    /// Requests that there have been.
+    arrived: AtomicU64,
     looking: Looking,
     /// Descriptors that the gateway has refused, by the sender's member.
     refused: Box<[AtomicU64]>,
@@ -158,6 +160,7 @@ impl Path {
             abandoned: Mutex::default(),
             news: Notify::new(),
             requests: AtomicU32::new(0),
+            arrived: AtomicU64::new(0),
             looking: Looking::new(engine.busy_poll()),
             refused: names.iter().map(|_| AtomicU64::new(0)).collect(),
             refusals: Refusals::default(),
@@ -188,6 +191,11 @@ impl Path {
     /// Whether a member may send anything to another.
     pub(super) fn has_edge(&self, from: Member, to: Member) -> bool {
         self.plan.has_edge(from, to)
+    }
+
+    /// Requests that there have been.
+    pub(super) fn arrived(&self) -> u64 {
+        self.arrived.load(Ordering::Relaxed)
     }
 
     /// A member's name; the gateway's for a number that is no member's.

@@ -64,7 +64,7 @@ impl Path {
             self.send_first(route, &waiting, &request).await;
             let looks = admitted.has_free_core();
             match looks.then(|| self.look_for(&mut waiting.came)).flatten() {
-                Some(came) => Ok(came),
+                Some(back) => Ok(back),
                 None => (&mut waiting.came).await,
             }
         };
@@ -127,6 +127,7 @@ impl Path {
         };
         let written = self.pool.write(block, &request.payload);
         self.requests.fetch_add(1, Ordering::Relaxed);
+        self.arrived.fetch_add(1, Ordering::Relaxed);
         let mut waiting = Waiting {
             path: self,
             number,

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::model::PortLimits;
-use crate::model::chain::{Member, Pool, Transport, Trigger};
+use crate::model::chain::{Cpu, CpuUs, Member, Pool, Transport, Trigger};
 
 /// A new chain. Only `name`, `members` and `routes` are required; unknown fields are rejected.
 #[derive(Deserialize, ToSchema)]
@@ -40,6 +40,13 @@ pub struct CreateChain {
     /// Timeout of a request in ms, over all hops.
     #[schema(required = false, minimum = 1, maximum = 900000, default = 30000)]
     pub timeout_ms: u32,
+    /// How much of the processors its members may take: what their functions may (`shared`), or what the chain's requests of late
+    /// need by `cpu_us` (`proportional`).
+    #[schema(required = false)]
+    pub cpu: Cpu,
+    /// Processor time that each member takes for one request to the chain, in µs. `hearth lab fit` measures and sets it.
+    #[schema(required = false)]
+    pub cpu_us: CpuUs,
     /// Whether `/chain/{name}` answers without a token.
     #[schema(required = false, default = false)]
     pub public: bool,
@@ -81,6 +88,12 @@ pub struct PutChain {
     #[schema(required = false, minimum = 1, maximum = 900000, default = 30000)]
     pub timeout_ms: u32,
     /// See the creation of a chain.
+    #[schema(required = false)]
+    pub cpu: Cpu,
+    /// See the creation of a chain.
+    #[schema(required = false)]
+    pub cpu_us: CpuUs,
+    /// See the creation of a chain.
     #[schema(required = false, default = false)]
     pub public: bool,
     /// See the creation of a chain.
@@ -115,6 +128,12 @@ pub struct PatchChain {
     /// Timeout of a request in ms, over all hops.
     #[schema(required = false, minimum = 1, maximum = 900000)]
     pub timeout_ms: u32,
+    /// How much of the processors its members may take.
+    #[schema(required = false)]
+    pub cpu: Cpu,
+    /// Processor time that each member takes for one request, in µs; all of them.
+    #[schema(required = false)]
+    pub cpu_us: CpuUs,
     /// Whether `/chain/{name}` answers without a token.
     #[schema(required = false)]
     pub public: bool,

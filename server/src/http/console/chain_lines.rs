@@ -15,6 +15,7 @@ use super::ports_form;
 const MEMBER: &str = "must be a member in each line, such as \"cart: cart-function\", \"cart: cart-function version 3\", \
                       \"cart: cart-function x2\" or \"cart: cart-function block\"";
 const ROUTE: &str = "must be a route in each line, such as \"checkout: cart, payment\"";
+const CPU_US: &str = "must be a member and its µs in each line, such as \"cart: 120\"";
 const EDGE: &str = "must be a call in each line, such as \"frontend -> cart\"";
 
 /// The settings as the form shows them.
@@ -44,6 +45,11 @@ pub(super) fn present(settings: &Settings) -> ChainForm {
         .iter()
         .map(|(from, to)| format!("{from} -> {to}"))
         .collect();
+    let constants: Vec<_> = settings
+        .cpu_us
+        .iter()
+        .map(|(member, us)| format!("{member}: {us}"))
+        .collect();
     ChainForm {
         name: String::new(),
         members,
@@ -58,6 +64,8 @@ pub(super) fn present(settings: &Settings) -> ChainForm {
         huge_pages: settings.pool.huge_pages,
         transport: settings.transport.as_str().to_owned(),
         timeout_ms: settings.timeout_ms.to_string(),
+        cpu: settings.cpu.as_str().to_owned(),
+        cpu_us: constants.join("\n"),
         public: settings.public,
         triggers: ports_form::present(&settings.triggers),
         port_limits: ports_form::present_limits(settings.port_limits),
@@ -78,6 +86,8 @@ pub(super) fn typed(form: &Form) -> ChainForm {
         huge_pages: checked("huge_pages"),
         transport: form.trimmed("transport"),
         timeout_ms: form.trimmed("timeout_ms"),
+        cpu: form.trimmed("cpu"),
+        cpu_us: form.lines("cpu_us"),
         public: checked("public"),
         triggers: ports_form::typed(form),
         port_limits: ports_form::typed_limits(form),
@@ -110,6 +120,12 @@ pub(super) fn fields(form: &ChainForm, named: bool) -> Result<Fields, InvalidFie
     add("pool", pool)?;
     add("transport", form.transport.as_str().into())?;
     add("timeout_ms", number(&form.timeout_ms))?;
+    add("cpu", form.cpu.as_str().into())?;
+    let constant = |rest: &str| Some(number(rest));
+    add(
+        "cpu_us",
+        named_lines(&form.cpu_us, "cpu_us", CPU_US, constant)?,
+    )?;
     add("public", form.public.into())?;
     add("triggers", ports_form::routed_value(&form.triggers)?)?;
     add("port_limits", ports_form::limits_value(&form.port_limits)?)?;

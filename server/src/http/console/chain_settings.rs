@@ -31,6 +31,7 @@ pub async fn new(
         block_kb: "64".to_owned(),
         blocks: "1024".to_owned(),
         timeout_ms: "30000".to_owned(),
+        cpu: "shared".to_owned(),
         ..ChainForm::default()
     };
     let page = page_of(&app, &viewer, String::new(), String::new(), form);

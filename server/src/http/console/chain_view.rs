@@ -52,6 +52,7 @@ pub(super) fn live(chain: &View) -> ChainLive {
                 "Huge pages",
                 if live.pool.huge_pages { "yes" } else { "no" }.to_owned(),
             ),
+            ("Processor time", processor_time(live)),
         ]
     });
     ChainLive {
@@ -65,6 +66,15 @@ pub(super) fn live(chain: &View) -> ChainLive {
         instances: live.map(instances).unwrap_or_default(),
         refused: live.map(refused).unwrap_or_default(),
         spins: live.is_some_and(|live| live.transport == "poll"),
+    }
+}
+
+/// What the members may take together.
+fn processor_time(live: &Live) -> String {
+    let limits = live.members.values().filter_map(|one| one.cpu_limit_milli);
+    match limits.map(u64::from).sum::<u64>() {
+        0 => "what the functions may take".to_owned(),
+        milli => format!("at most {:.2} processors", milli as f64 / 1e3),
     }
 }
 

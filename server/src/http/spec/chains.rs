@@ -10,8 +10,8 @@ use super::place::Place;
 use super::{port_limits, rules, triggers};
 use crate::model::InvalidField;
 use crate::model::chain::{
-    self, BLOCK_KB, DEFAULT_TIMEOUT_MS, Hop, MAX_BLOCKS, MAX_CONCURRENCY, MAX_TIMEOUT_MS, Member,
-    PAYLOAD_KB, Patch, PayloadForm, Pool, Spec, Transport,
+    self, BLOCK_KB, Cpu, CpuUs, DEFAULT_TIMEOUT_MS, Hop, MAX_BLOCKS, MAX_CONCURRENCY, MAX_CPU_US,
+    MAX_TIMEOUT_MS, Member, PAYLOAD_KB, Patch, PayloadForm, Pool, Spec, Transport,
 };
 
 /// Fields of `PUT /api/v1/chains/{name}` and of its `PATCH`; `POST` has `name`, too.
@@ -22,6 +22,8 @@ pub const CHAIN_FIELDS: &[&str] = &[
     "pool",
     "transport",
     "timeout_ms",
+    "cpu",
+    "cpu_us",
     "public",
     "triggers",
     "port_limits",
@@ -33,6 +35,7 @@ const ROUTES: &str = "an object of routes such as {\"checkout\": [\"cart\", \"pa
 const EDGES: &str = "a list of pairs of members such as [[\"frontend\", \"cart\"]]";
 const PAYLOAD: &str = "\"json\" or \"block\"";
 const POOL: &str = "an object with block_kb, blocks, payload_kb and huge_pages";
+const CPU_US: &str = "an object of µs per request by member such as {\"cart\": 120}";
 const TIMEOUT_MS: IntegerRule = IntegerRule {
     field: "timeout_ms",
     min: 1,
@@ -83,6 +86,8 @@ pub fn patch_chain(mut fields: Fields) -> Result<Patch, InvalidField> {
         pool: pool(&mut fields)?,
         transport: transport(&mut fields)?,
         timeout_ms: fields.integer(&TIMEOUT_MS)?,
+        cpu: cpu(&mut fields)?,
+        cpu_us: cpu_us(&mut fields)?,
         public: rules::flag(&mut fields, "public")?,
         triggers: triggers::of_chain(&mut fields)?,
         port_limits: port_limits::setting(&mut fields)?,
@@ -99,6 +104,8 @@ fn whole(name: String, mut fields: Fields) -> Result<Spec, InvalidField> {
         pool: pool(&mut fields)?.unwrap_or_default(),
         transport: transport(&mut fields)?.unwrap_or_default(),
         timeout_ms: fields.integer(&TIMEOUT_MS)?.unwrap_or(DEFAULT_TIMEOUT_MS),
+        cpu: cpu(&mut fields)?.unwrap_or_default(),
+        cpu_us: cpu_us(&mut fields)?.unwrap_or_default(),
         public: rules::flag(&mut fields, "public")?.unwrap_or(false),
         triggers: triggers::of_chain(&mut fields)?.unwrap_or_default(),
         port_limits: port_limits::setting(&mut fields)?.unwrap_or_default(),
@@ -252,6 +259,25 @@ fn transport(fields: &mut Fields) -> Result<Option<Transport>, InvalidField> {
     })
 }
 
+fn cpu(fields: &mut Fields) -> Result<Option<Cpu>, InvalidField> {
+    let rule = "\"shared\" or \"proportional\"";
+    fields.take("cpu", rule, "a string", |input| {
+        let name = input.string()?;
+        Cpu::ALL.into_iter().find(|one| one.as_str() == name)
+    })
+}
+
+fn cpu_us(fields: &mut Fields) -> Result<Option<CpuUs>, InvalidField> {
+    let Some(object) = object(fields, "cpu_us", CPU_US)? else {
+        return Ok(None);
+    };
+    let each = object.iter().map(|(name, value)| {
+        let place = Place::new("cpu_us").within(name);
+        Ok((name.clone(), place.integer(value, 1, MAX_CPU_US, None)?))
+    });
+    each.collect::<Result<_, _>>().map(Some)
+}
+
 fn object(
     fields: &mut Fields,
     name: &'static str,
@@ -291,7 +317,7 @@ mod tests {
             "routes": {"checkout": ["cart", "gateway", "pay"]},
             "edges": [["cart", "pay"]],
             "pool": {"block_kb": 16, "blocks": 64, "payload_kb": 256, "huge_pages": true},
-            "transport": "ring", "timeout_ms": 500, "public": true,
+            "transport": "ring", "timeout_ms": 500, "public": true, "cpu": "proportional", "cpu_us": {"cart": 120, "pay": 9},
             "triggers": [{"protocol": "tcp", "port": 9000}, {"protocol": "udp", "port": 9000, "route": "checkout"}],
             "port_limits": {"total": {"per_second": 9}},
         })
@@ -313,6 +339,7 @@ mod tests {
         assert_eq!(spec.members["cart"].version, Some(2));
         assert_eq!(spec.transport, Transport::Ring);
         assert!(spec.public && spec.timeout_ms == 500);
+        assert_eq!((spec.cpu, spec.cpu_us["cart"]), (Cpu::Proportional, 120));
         let lines: Vec<_> = spec.triggers.iter().map(ToString::to_string).collect();
         assert_eq!(lines, ["tcp 9000", "udp 9000 route checkout"]);
         let limit = spec.port_limits.total.unwrap();
@@ -324,6 +351,7 @@ mod tests {
         assert_eq!(spec.pool, Pool::default());
         assert_eq!(spec.members["a"].concurrency, 1);
         assert_eq!((spec.timeout_ms, spec.public), (30_000, false));
+        assert!(spec.cpu == Cpu::Shared && spec.cpu_us.is_empty());
         assert!(spec.edges.is_empty() && spec.transport == Transport::Auto);
         assert!(spec.triggers.is_empty() && spec.port_limits.is_none());
         assert_eq!(replace_chain("shop", fields(shop())).unwrap().name, "shop");
@@ -396,6 +424,11 @@ mod tests {
             ("/pool/huge_pages", json!("yes"), "pool.huge_pages"),
             ("/pool/size", json!(1), "pool.size"),
             ("/transport", json!("tcp"), "transport"),
+            ("/cpu", json!("all"), "cpu"),
+            ("/cpu_us", json!(9), "cpu_us"),
+            ("/cpu_us", json!({"cart": 1}), "cpu_us.pay"),
+            ("/cpu_us/cart", json!(0), "cpu_us.cart"),
+            ("/cpu_us/basket", json!(1), "cpu_us.basket"),
             ("/transport", json!(null), "transport"),
             ("/timeout_ms", json!(0), "timeout_ms"),
             ("/public", json!("true"), "public"),

@@ -38,6 +38,7 @@ impl Spec {
             let rule = format!("must be a whole number from 1 to {MAX_TIMEOUT_MS}");
             return Err(refuse("timeout_ms", self.timeout_ms, rule));
         }
+        self.check_cpu()?;
         self.check_triggers()
     }
 
@@ -264,7 +265,11 @@ fn within(field: &str, name: &str) -> String {
     format!("{field}.{name}")
 }
 
-fn refuse(field: &str, value: impl Into<Value>, rule: impl Into<String>) -> InvalidField {
+pub(super) fn refuse(
+    field: &str,
+    value: impl Into<Value>,
+    rule: impl Into<String>,
+) -> InvalidField {
     let mut shown = value.into().to_string();
     if let Some((end, _)) = shown.char_indices().nth(SHOWN_CHARS) {
         shown.truncate(end);

@@ -122,6 +122,10 @@ pub struct MemberLive {
     pub restarts: u64,
     /// How long it had requests of the last 5 to 10 minutes, in µs.
     pub latency_us: Percentiles,
+    /// Processor time that its instances have taken that run now, in µs.
+    pub cpu_us: u64,
+    /// Processors that they may take together, in thousandths; null if they may take what their function may.
+    pub cpu_limit_milli: Option<u32>,
     /// What the kernel counted, of instances that have ended, too; null unless `transport` is `sk_msg`.
     pub kernel: Option<KernelLive>,
 }

@@ -1,6 +1,7 @@
 //! Chains: functions that pass requests on to each other, as a user asks for them.
 
 mod check;
+mod cpu;
 mod hop;
 mod limits;
 mod live;
@@ -19,6 +20,7 @@ use utoipa::ToSchema;
 
 use super::PortLimits;
 
+pub use cpu::{Cpu, CpuUs, MAX_CPU_US};
 pub use hop::{GATEWAY, Hop};
 pub use limits::{
     BLOCK_KB, DEFAULT_BLOCK_KB, DEFAULT_BLOCKS, DEFAULT_TIMEOUT_MS, MAX_BLOCKS, MAX_CONCURRENCY,
@@ -53,6 +55,12 @@ pub struct Spec {
     pub transport: Transport,
     /// Longest time of one request in ms, 1 to [`MAX_TIMEOUT_MS`], over all hops.
     pub timeout_ms: u32,
+    /// How much of the processors its members may take.
+    #[serde(default)]
+    pub cpu: Cpu,
+    /// Processor time that each member takes for one request.
+    #[serde(default, skip_serializing_if = "CpuUs::is_empty")]
+    pub cpu_us: CpuUs,
     /// Whether `/chain/{name}` answers without a token.
     #[serde(default)]
     pub public: bool,

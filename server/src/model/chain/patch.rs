@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Hop, Member, Pool, Spec, Transport, Trigger};
+use super::{Cpu, CpuUs, Hop, Member, Pool, Spec, Transport, Trigger};
 use crate::model::PortLimits;
 
 /// `PATCH /api/v1/chains/{name}`: absent fields stay as they are, the others are replaced whole.
@@ -20,6 +20,10 @@ pub struct Patch {
     pub transport: Option<Transport>,
     /// See [`Spec::timeout_ms`].
     pub timeout_ms: Option<u32>,
+    /// See [`Spec::cpu`].
+    pub cpu: Option<Cpu>,
+    /// See [`Spec::cpu_us`]; all of them.
+    pub cpu_us: Option<CpuUs>,
     /// See [`Spec::public`].
     pub public: Option<bool>,
     /// See [`Spec::triggers`]; all of them.
@@ -40,6 +44,8 @@ impl Patch {
             pool,
             transport,
             timeout_ms,
+            cpu,
+            cpu_us,
             public,
             triggers,
             port_limits,
@@ -51,6 +57,8 @@ impl Patch {
             ("pool", pool.is_some()),
             ("transport", transport.is_some()),
             ("timeout_ms", timeout_ms.is_some()),
+            ("cpu", cpu.is_some()),
+            ("cpu_us", cpu_us.is_some()),
             ("public", public.is_some()),
             ("triggers", triggers.is_some()),
             ("port_limits", port_limits.is_some()),
@@ -70,6 +78,8 @@ impl Patch {
             pool,
             transport,
             timeout_ms,
+            cpu,
+            cpu_us,
             public,
             triggers,
             port_limits,
@@ -82,6 +92,8 @@ impl Patch {
             pool: pool.unwrap_or(to.pool),
             transport: transport.unwrap_or(to.transport),
             timeout_ms: timeout_ms.unwrap_or(to.timeout_ms),
+            cpu: cpu.unwrap_or(to.cpu),
+            cpu_us: cpu_us.unwrap_or_else(|| to.cpu_us.clone()),
             public: public.unwrap_or(to.public),
             triggers: triggers.unwrap_or_else(|| to.triggers.clone()),
             port_limits: port_limits.unwrap_or(to.port_limits),

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Hop, Live, Member, Pool, Spec, State, Transport, Trigger};
+use super::{Cpu, CpuUs, Hop, Live, Member, Pool, Spec, State, Transport, Trigger};
 use crate::model::{PortLimits, Revision};
 
 /// The settings of a chain as the API shows them.
@@ -27,6 +27,10 @@ pub struct Settings {
     pub transport: Transport,
     /// Longest time of a request in ms.
     pub timeout_ms: u32,
+    /// How much of the processors its members may take.
+    pub cpu: Cpu,
+    /// Processor time that each member takes for one request to the chain, in µs; empty if that was not measured.
+    pub cpu_us: CpuUs,
     /// Whether `/chain/{name}` answers without a token.
     pub public: bool,
     /// Its own ports.
@@ -45,6 +49,8 @@ impl From<Spec> for Settings {
             pool,
             transport,
             timeout_ms,
+            cpu,
+            cpu_us,
             public,
             triggers,
             port_limits,
@@ -56,6 +62,8 @@ impl From<Spec> for Settings {
             pool,
             transport,
             timeout_ms,
+            cpu,
+            cpu_us,
             public,
             triggers,
             port_limits,

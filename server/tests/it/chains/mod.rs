@@ -3,6 +3,7 @@
 mod blocks;
 mod calls;
 mod console;
+mod cpu;
 mod hostile;
 mod members;
 mod objects;

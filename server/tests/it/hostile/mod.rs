@@ -42,7 +42,7 @@ mod channel;
 mod control;
 mod descriptors;
 mod files;
-mod host;
+pub(crate) mod host;
 mod kernel;
 mod memory;
 mod network;

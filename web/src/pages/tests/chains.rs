@@ -152,6 +152,8 @@ fn settings(name: &str) -> ChainSettingsPage {
             huge_pages: true,
             transport: "ring".into(),
             timeout_ms: HOSTILE.into(),
+            cpu: "proportional".into(),
+            cpu_us: HOSTILE.into(),
             public: true,
             triggers: HOSTILE.into(),
             port_limits: PortLimitsForm {
