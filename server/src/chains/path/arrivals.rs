@@ -67,6 +67,8 @@ impl Path {
     /// Takes what has come, so many descriptors at most; how many there were.
     pub(super) fn take_arrivals(self: &Arc<Self>, most: usize) -> usize {
         for taken in 0..most {
+            // Whoever waits for an answer receives as well, and what an instance sends is taken in its order.
+            let _in_order = self.receiving.lock();
             match self.carry.try_recv() {
                 Ok(None) => return taken,
                 Ok(Some(Heard::Denied { from, denied })) => self.deny(from, &denied),

@@ -1,6 +1,7 @@
 //! The gateway's end of a chain: its pool and route table, the rings to and from the instances, and the requests under way.
 //!
-//! One task receives ([`arrivals`]); each request sends on its own task and waits for its answer ([`request`]). A block is
+//! One task receives ([`arrivals`]); each request sends on its own task and waits for its answer ([`request`]), and may receive
+//! in the other's stead while it does ([`looking`]). A block is
 //! freed when its descriptor is back, or when the instance that had it in hand has ended; never while a member may still
 //! write to it, so a request that was given up keeps its block until then ([`pending`]).
 
@@ -81,6 +82,8 @@ pub(super) struct Path {
     /// Requests that there have been.
     arrived: AtomicU64,
     looking: Looking,
+    /// Held while a descriptor is received and what it says is done.
+    receiving: Mutex<()>,
     /// Descriptors that the gateway has refused, by the sender's member.
     refused: Box<[AtomicU64]>,
     refusals: Refusals,
@@ -162,6 +165,7 @@ impl Path {
             requests: AtomicU32::new(0),
             arrived: AtomicU64::new(0),
             looking: Looking::new(engine.busy_poll()),
+            receiving: Mutex::default(),
             refused: names.iter().map(|_| AtomicU64::new(0)).collect(),
             refusals: Refusals::default(),
             past: Past::new(names.len()),
