@@ -17,6 +17,8 @@ fn form<'a>(others: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
         ("blocks", "64"),
         ("transport", "auto"),
         ("timeout_ms", "3000"),
+        ("cpu", "proportional"),
+        ("cpu_us", "cart: 120\r\npay: 9"),
     ];
     let is_other = |name: &str| others.iter().any(|(other, _)| *other == name);
     let mut fields: Vec<_> = usual
@@ -67,7 +69,8 @@ async fn a_chain_lives_and_dies_without_a_script() {
         .expect(303);
     assert_eq!(made.header("location"), "/chains/shop?notice=created");
     let settings = browser.get("/chains/shop/settings").await.expect(200);
-    assert!(settings.text().contains("value=\"256\""), "it is kept");
+    let settings = settings.text();
+    assert!(settings.contains("value=\"256\"") && settings.contains("cart: 120\npay: 9"));
     let taken = browser
         .submit("/new-chain", &form(&[("name", "shop")]))
         .await

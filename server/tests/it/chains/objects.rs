@@ -36,6 +36,8 @@ async fn a_chain_with_only_what_is_required_has_the_documented_defaults() {
         "pool": {"block_kb": 64, "blocks": 1024, "payload_kb": null, "huge_pages": false},
         "transport": "auto",
         "timeout_ms": 30_000,
+        "cpu": "shared",
+        "cpu_us": {},
         "public": false,
         "triggers": [],
         "port_limits": {"per_source": null, "total": null},
@@ -63,6 +65,7 @@ async fn versions_are_immutable_and_any_of_them_can_be_activated() {
         "edges": [["cart", "pay"]],
         "pool": {"block_kb": 4, "blocks": 32, "payload_kb": 64, "huge_pages": false},
         "transport": "ring", "timeout_ms": 700, "public": true,
+        "cpu": "proportional", "cpu_us": {"cart": 120, "pay": 1},
     });
     let second = client.patch(SHOP, &all).await.expect(200).json();
     assert_eq!(second["active_version"], 2);
@@ -140,7 +143,11 @@ async fn a_wrong_field_is_named_and_nothing_is_changed() {
     for (field, body) in [
         ("body", json!({})),
         ("name", json!({"name": "shop"})),
-        ("cpu", json!({"cpu": "shared"})),
+        ("cores", json!({"cores": 2})),
+        ("cpu", json!({"cpu": "dedicated"})),
+        ("cpu_us.cart", json!({"cpu": "proportional"})),
+        ("cpu_us.nobody", json!({"cpu_us": {"nobody": 1}})),
+        ("cpu_us.pay", json!({"cpu_us": {"pay": 1_000_001}})),
         (
             "members.cart.function",
             json!({"members": member(json!({"function": "nobody"}))}),
