@@ -58,7 +58,7 @@ fn quota_us(per_second: f64, us_per_request: u32, instances: u32) -> u32 {
     let processors = per_second * f64::from(us_per_request) / 1e6;
     let each = processors * ROOM * CPU_PERIOD_US as f64 / f64::from(instances.max(1));
     // Far below what does not fit.
-    each.clamp(LEAST_US, f64::from(u32::MAX)).ceil() as u32
+    each.clamp(LEAST_US, f64::from(u32::MAX)).round() as u32
 }
 
 /// Keeps the limits of a chain's members until `ending`, or until they are gone.

@@ -1,5 +1,6 @@
 //! The members of a live chain: their instances, which are started, told of each other, and replaced when they end.
 
+mod cpu;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -14,14 +15,11 @@ use tokio_util::sync::CancellationToken;
 
 use self::watch::Watch;
 use super::path::{Numbers, Path, Seat, SeatError};
-use super::{ActivateError, CpuTime, MemberStatus};
+use super::{ActivateError, MemberStatus};
 use crate::engine::{Engine, EngineError, HeldVersion};
 use crate::instance::{Instance, JoinError};
 use crate::model::chain::Version;
 use crate::scheduler::BootFailure;
-
-/// A change of a limit by less than one part of so many is not made.
-const CPU_STEP: u32 = 20;
 
 /// Why there is no instance.
 #[derive(Debug, thiserror::Error)]
@@ -253,39 +251,6 @@ impl Members {
             .await?;
         self.path.notify(&to.seat);
         Ok(())
-    }
-
-    /// Limits what instances take of the processors: `quota_us` says how much each of a member's may in each period of the
-    /// scheduler's, by the member's name and how many it has.
-    pub(super) async fn limit_cpu(&self, quota_us: impl Fn(&str, u32) -> u32) {
-        let mut joined = self.joined.lock().await;
-        for one in &self.all {
-            let quota = quota_us(&one.name, one.concurrency);
-            let of_member = joined
-                .iter_mut()
-                .filter(|joined| joined.seat.member == one.number);
-            for joined in of_member {
-                // Small changes are not worth the kernel's files.
-                if joined.cpu_quota_us.abs_diff(quota) * CPU_STEP > quota {
-                    joined.instance.limit_cpu(quota);
-                    joined.cpu_quota_us = quota;
-                }
-            }
-        }
-    }
-
-    /// What the instances of each member that run now have taken of the processors, by the member's number.
-    fn cpu_times(&self) -> BTreeMap<u8, CpuTime> {
-        let mut times: BTreeMap<u8, CpuTime> = BTreeMap::new();
-        // While one joins there are no figures.
-        if let Ok(joined) = self.joined.try_lock() {
-            for joined in joined.iter() {
-                let time = times.entry(joined.seat.member.0).or_default();
-                time.used += joined.instance.cpu_time().unwrap_or_default();
-                time.quota_us += joined.cpu_quota_us;
-            }
-        }
-        times
     }
 
     /// The members' figures.

@@ -222,6 +222,8 @@ mod tests {
             payload_kb: "256".into(),
             transport: "ring".into(),
             timeout_ms: "500".into(),
+            cpu: "proportional".into(),
+            cpu_us: "cart: 120\npay: 9".into(),
             public: true,
             triggers: "tcp 9000\nudp 9001 route back".into(),
             ..ChainForm::default()
@@ -240,6 +242,7 @@ mod tests {
         assert_eq!(spec.routes["back"].len(), 3);
         assert_eq!(spec.pool.payload_kb, Some(256));
         assert_eq!(spec.triggers[1].route(), Some("back"));
+        assert_eq!(spec.cpu_us["cart"], 120);
         let shown = present(&spec.clone().into());
         assert_eq!(
             shown.members,
@@ -280,6 +283,9 @@ mod tests {
         );
         assert_eq!(with(|form| form.edges = "cart pay".into()), "edges");
         assert_eq!(with(|form| form.edges = "cart -> x".into()), "edges[0][1]");
+        assert_eq!(with(|form| form.cpu = "all".into()), "cpu");
+        assert_eq!(with(|form| form.cpu_us = "cart".into()), "cpu_us");
+        assert_eq!(with(|form| form.cpu_us = "cart: x".into()), "cpu_us.cart");
         assert_eq!(with(|form| form.triggers = "udp".into()), "triggers");
         assert_eq!(
             with(|form| form.triggers = "udp 1 route x".into()),

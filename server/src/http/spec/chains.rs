@@ -1,6 +1,8 @@
 //! Settings of chains from requests. What needs only the types is checked here, each rule by
 //! [`chain::Spec::check`].
 
+mod cpu;
+
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
@@ -10,8 +12,8 @@ use super::place::Place;
 use super::{port_limits, rules, triggers};
 use crate::model::InvalidField;
 use crate::model::chain::{
-    self, BLOCK_KB, Cpu, CpuUs, DEFAULT_TIMEOUT_MS, Hop, MAX_BLOCKS, MAX_CONCURRENCY, MAX_CPU_US,
-    MAX_TIMEOUT_MS, Member, PAYLOAD_KB, Patch, PayloadForm, Pool, Spec, Transport,
+    self, BLOCK_KB, DEFAULT_TIMEOUT_MS, Hop, MAX_BLOCKS, MAX_CONCURRENCY, MAX_TIMEOUT_MS, Member,
+    PAYLOAD_KB, Patch, PayloadForm, Pool, Spec, Transport,
 };
 
 /// Fields of `PUT /api/v1/chains/{name}` and of its `PATCH`; `POST` has `name`, too.
@@ -35,7 +37,6 @@ const ROUTES: &str = "an object of routes such as {\"checkout\": [\"cart\", \"pa
 const EDGES: &str = "a list of pairs of members such as [[\"frontend\", \"cart\"]]";
 const PAYLOAD: &str = "\"json\" or \"block\"";
 const POOL: &str = "an object with block_kb, blocks, payload_kb and huge_pages";
-const CPU_US: &str = "an object of µs per request by member such as {\"cart\": 120}";
 const TIMEOUT_MS: IntegerRule = IntegerRule {
     field: "timeout_ms",
     min: 1,
@@ -86,8 +87,8 @@ pub fn patch_chain(mut fields: Fields) -> Result<Patch, InvalidField> {
         pool: pool(&mut fields)?,
         transport: transport(&mut fields)?,
         timeout_ms: fields.integer(&TIMEOUT_MS)?,
-        cpu: cpu(&mut fields)?,
-        cpu_us: cpu_us(&mut fields)?,
+        cpu: cpu::setting(&mut fields)?,
+        cpu_us: cpu::constants(&mut fields)?,
         public: rules::flag(&mut fields, "public")?,
         triggers: triggers::of_chain(&mut fields)?,
         port_limits: port_limits::setting(&mut fields)?,
@@ -104,8 +105,8 @@ fn whole(name: String, mut fields: Fields) -> Result<Spec, InvalidField> {
         pool: pool(&mut fields)?.unwrap_or_default(),
         transport: transport(&mut fields)?.unwrap_or_default(),
         timeout_ms: fields.integer(&TIMEOUT_MS)?.unwrap_or(DEFAULT_TIMEOUT_MS),
-        cpu: cpu(&mut fields)?.unwrap_or_default(),
-        cpu_us: cpu_us(&mut fields)?.unwrap_or_default(),
+        cpu: cpu::setting(&mut fields)?.unwrap_or_default(),
+        cpu_us: cpu::constants(&mut fields)?.unwrap_or_default(),
         public: rules::flag(&mut fields, "public")?.unwrap_or(false),
         triggers: triggers::of_chain(&mut fields)?.unwrap_or_default(),
         port_limits: port_limits::setting(&mut fields)?.unwrap_or_default(),
@@ -259,25 +260,6 @@ fn transport(fields: &mut Fields) -> Result<Option<Transport>, InvalidField> {
     })
 }
 
-fn cpu(fields: &mut Fields) -> Result<Option<Cpu>, InvalidField> {
-    let rule = "\"shared\" or \"proportional\"";
-    fields.take("cpu", rule, "a string", |input| {
-        let name = input.string()?;
-        Cpu::ALL.into_iter().find(|one| one.as_str() == name)
-    })
-}
-
-fn cpu_us(fields: &mut Fields) -> Result<Option<CpuUs>, InvalidField> {
-    let Some(object) = object(fields, "cpu_us", CPU_US)? else {
-        return Ok(None);
-    };
-    let each = object.iter().map(|(name, value)| {
-        let place = Place::new("cpu_us").within(name);
-        Ok((name.clone(), place.integer(value, 1, MAX_CPU_US, None)?))
-    });
-    each.collect::<Result<_, _>>().map(Some)
-}
-
 fn object(
     fields: &mut Fields,
     name: &'static str,
@@ -302,6 +284,7 @@ fn json_of(name: &str, input: Input, rule: &str) -> Result<Value, InvalidField> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::chain::Cpu;
 
     fn fields(value: Value) -> Fields {
         let Value::Object(object) = value else {
@@ -432,7 +415,7 @@ mod tests {
             ("/transport", json!(null), "transport"),
             ("/timeout_ms", json!(0), "timeout_ms"),
             ("/public", json!("true"), "public"),
-            ("/cpu", json!("shared"), "cpu"),
+            ("/cores", json!(2), "cores"),
             ("/triggers", json!({}), "triggers"),
             ("/triggers/0/port", json!(0), "triggers[0].port"),
             ("/triggers/1/port", json!("9"), "triggers[1].port"),

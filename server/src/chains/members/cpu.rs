@@ -1,0 +1,45 @@
+//! What the members' instances take of the processors, and may take.
+
+use std::collections::BTreeMap;
+
+use super::Members;
+use crate::chains::CpuTime;
+
+/// A change of a limit by less than one part of so many is not made.
+const STEP: u64 = 20;
+
+impl Members {
+    /// Limits what instances take of the processors: `quota_us` says how much each of a member's may in each period of the
+    /// scheduler's, by the member's name and how many it has.
+    pub(in crate::chains) async fn limit_cpu(&self, quota_us: impl Fn(&str, u32) -> u32) {
+        let mut joined = self.joined.lock().await;
+        for one in &self.all {
+            let quota = quota_us(&one.name, one.concurrency);
+            let of_member = joined
+                .iter_mut()
+                .filter(|joined| joined.seat.member == one.number);
+            for joined in of_member {
+                // Small changes are not worth the kernel's files.
+                let change = u64::from(joined.cpu_quota_us.abs_diff(quota));
+                if change * STEP > u64::from(quota) {
+                    joined.instance.limit_cpu(quota);
+                    joined.cpu_quota_us = quota;
+                }
+            }
+        }
+    }
+
+    /// What the instances of each member that run now have taken of the processors, by the member's number.
+    pub(super) fn cpu_times(&self) -> BTreeMap<u8, CpuTime> {
+        let mut times: BTreeMap<u8, CpuTime> = BTreeMap::new();
+        // While one joins there are no figures.
+        if let Ok(joined) = self.joined.try_lock() {
+            for joined in joined.iter() {
+                let time = times.entry(joined.seat.member.0).or_default();
+                time.used += joined.instance.cpu_time().unwrap_or_default();
+                time.quota_us += joined.cpu_quota_us;
+            }
+        }
+        times
+    }
+}
