@@ -236,7 +236,7 @@ fn what_a_message_has_no_use_for_must_be_zero() {
         let is_key = (1..9).contains(&at);
         assert_eq!(Request::decode(&changed).is_ok(), is_key, "{at}");
     }
-    for kind in [0, 22, 100, 255] {
+    for kind in [0, 23, 100, 255] {
         let mut unknown = bytes.clone();
         unknown[0] = kind;
         assert_eq!(

@@ -19,6 +19,7 @@ use std::time::Duration;
 use hearth_host::SandboxError;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use crate::config::Brokers;
 use crate::ingress::Ingress;
@@ -34,6 +35,8 @@ pub use self::links::{Link, LinkState};
 
 /// How often it is tried again to open what another process has, after a restart.
 const RETRY: Duration = Duration::from_secs(5);
+/// How long a socket is served that had the port before its connections were steered: longer than a handshake takes.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// The ports of all functions and chains. Cheap to clone.
 #[derive(Clone)]
@@ -187,7 +190,7 @@ impl PortTable {
 
     /// Opens a port that somebody has.
     async fn try_open(&self, port: Port) -> Result<(), PortError> {
-        let opened = self.open(port).await;
+        let opened = self.socket(port).await;
         let mut entries = self.0.entries.lock();
         let Some(entry) = entries.get_mut(&port) else {
             return Ok(());
@@ -195,7 +198,16 @@ impl PortTable {
         match opened {
             Ok(socket) => {
                 entry.failed = None;
-                self.0.hand_on(port, socket, entry);
+                let closed = entry.closed.child_token();
+                if self.0.ingress.steers(port) {
+                    // Clients wait for this port. Who has reached the socket before connections are steered is served there.
+                    let closed = closed.clone();
+                    tokio::spawn(async move {
+                        closed.run_until_cancelled(tokio::time::sleep(LINGER)).await;
+                        closed.cancel();
+                    });
+                }
+                self.0.hand_on(port, socket, entry, closed);
                 let owner = entry.owner.clone();
                 self.0.settle(&owner, &entries);
                 Ok(())
@@ -210,6 +222,12 @@ impl PortTable {
     /// Opens a port. Without a socket, its connections are steered from when it is [settled](Inner::settle); nobody else has
     /// it, which opening it for a moment has shown.
     async fn open(&self, port: Port) -> Result<Option<OwnedFd>, PortError> {
+        let socket = self.socket(port).await?;
+        Ok((!self.0.ingress.steers(port)).then_some(socket))
+    }
+
+    /// A socket on a port.
+    async fn socket(&self, port: Port) -> Result<OwnedFd, PortError> {
         if !self.0.range.contains(&port.number) {
             return Err(PortError::Range(self.0.range.clone()));
         }
@@ -218,11 +236,10 @@ impl PortTable {
             Protocol::Udp => hearth_host::protocol::Protocol::Udp,
         };
         let opened = self.0.host.open_port(protocol, port.number).await;
-        let socket = opened.map_err(|error| match error.owner_of_port() {
+        opened.map_err(|error| match error.owner_of_port() {
             Some(owner) => PortError::Process(owner.to_owned()),
             None => PortError::Host(reason(&error)),
-        })?;
-        Ok((!self.0.ingress.steers(port)).then_some(socket))
+        })
     }
 }
 
@@ -244,16 +261,13 @@ impl Inner {
         self.ingress.settle(owner, ports.map(|(port, _)| *port));
     }
 
-    fn hand_on(&self, port: Port, socket: Option<OwnedFd>, entry: &Entry) {
-        let Some(socket) = socket else {
-            return;
-        };
+    fn hand_on(&self, port: Port, socket: OwnedFd, entry: &Entry, closed: CancellationToken) {
         // Whoever serves them may have ended, as everything does.
         let _ = self.begun.send(Begun::Port(Opened {
             port,
             socket,
             datagrams: self.ingress.datagrams(port),
-            closed: entry.closed.clone(),
+            closed,
             counters: entry.counters.clone(),
         }));
     }

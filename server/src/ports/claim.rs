@@ -77,8 +77,8 @@ impl Claim {
                 continue;
             };
             entry.trigger = Some(trigger.clone());
-            if let Some(socket) = self.sockets.remove(&port) {
-                inner.hand_on(port, socket, entry);
+            if let Some(Some(socket)) = self.sockets.remove(&port) {
+                inner.hand_on(port, socket, entry, entry.closed.clone());
             }
         }
         self.table.link(&self.owner, &self.wanted);
