@@ -21,6 +21,11 @@ const LONGEST: usize = 8;
 /// Connections to these.
 const BUSIEST: usize = 32;
 
+/// Requests that may wait for a function's instances: with more connections, functions get more instances than they usually have.
+const QUEUED: usize = 100;
+const USUAL_INSTANCES: usize = 8;
+const MANY_INSTANCES: usize = 32;
+
 /// Bytes of a request's body.
 const BODY_BYTES: usize = 1 << 10;
 /// Turns of each, and how long one is.
@@ -155,6 +160,9 @@ fn two_at(
 ) -> anyhow::Result<()> {
     let has_sk_msg = has_sk_msg(server)?;
     for connections in CONNECTIONS {
+        if connections > QUEUED {
+            instances(server, language, MANY_INSTANCES)?;
+        }
         let mut targets = vec![
             Target::new(RING, through()),
             Target::new(POLL, through()),
@@ -185,6 +193,15 @@ fn two_at(
         for target in targets {
             target.conclude(&two_of(language, connections), document);
         }
+    }
+    instances(server, language, USUAL_INSTANCES)
+}
+
+/// Lets both functions have so many instances.
+fn instances(server: &Server, language: &str, most: usize) -> anyhow::Result<()> {
+    for number in 0..2 {
+        let path = format!("/functions/{}", function(language, number));
+        server.call("PATCH", &path, &json!({"max_concurrency": most}))?;
     }
     Ok(())
 }
