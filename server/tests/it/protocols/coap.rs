@@ -187,7 +187,13 @@ async fn peers_that_mean_harm_get_little() {
     send(&message(0, 1, 10, &["door", "count"]));
     assert_eq!(answer(&socket), first);
     send(&message(0, 1, 11, &["door", "count"]));
-    let second = answer(&socket);
+    // Those that came after the first one was answered have been answered with the same.
+    let second = loop {
+        let next = answer(&socket);
+        if next != first {
+            break next;
+        }
+    };
     let number = |answer: &[u8]| -> u32 {
         let text = String::from_utf8_lossy(&answer[5..]).into_owned();
         text.parse().expect("a number")
