@@ -34,8 +34,9 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     let relay = program("native_relay")?;
     rates::run(&server, &relay, scale, document)?;
     hops::run(&server, &relay, scale, document)?;
-    drop(server);
-    idle::run(&relay, scale, document)
+    idle::run(&relay, scale, document)?;
+    rates::polling(&server, scale, document)?;
+    hops::polling(&server, scale, document)
 }
 
 /// Members of one function each, in this order on the only route, `r`.

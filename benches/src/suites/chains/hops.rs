@@ -78,36 +78,18 @@ fn between_native(
     scale: Scale,
     document: &mut Document,
 ) -> anyhow::Result<()> {
-    let settings = |transport: &str| {
-        json!({
-            "members": {"caller": {"function": "caller"}, "peer": {"function": "peer"}},
-            "routes": {"r": ["caller"]},
-            "edges": [["caller", "peer"]],
-            "transport": transport,
-        })
-    };
+    let has_sk_msg = has_sk_msg(asleep)?;
     let ways = [
         (RING_ASLEEP, asleep, "ring", "time"),
         (RING_SPINNING, spinning, "ring", "time-apart"),
         (SK_MSG, asleep, "sk_msg", "time"),
-        (POLL, asleep, "poll", "time-apart"),
     ];
-    let has_sk_msg = has_sk_msg(asleep)?;
     let mut all = ways.map(|_| Samples::default());
-    let calls = scale.pick(CALLS, 50);
     for _ in 0..scale.pick(ROUNDS, 1) {
         for ((name, server, transport, order), samples) in ways.iter().zip(&mut all) {
-            if *name == SK_MSG && !has_sk_msg {
-                continue;
+            if *name != SK_MSG || has_sk_msg {
+                hop(server, transport, order, scale, samples)?;
             }
-            put(server, "hop", &settings(transport))?;
-            let order = json!(format!("{order} {calls}"));
-            let times = server.call("POST", "/chains/hop/routes/r/invoke", &order)?;
-            for time in times.as_array().context("no times")? {
-                let round_trip = Duration::from_nanos(time.as_u64().context("a time")?);
-                samples.push(round_trip / 2);
-            }
-            server.call("DELETE", "/chains/hop", &Value::Null)?;
         }
     }
     for ((name, ..), samples) in ways.into_iter().zip(all) {
@@ -115,6 +97,46 @@ fn between_native(
             document.add(HOP, name, samples);
         }
     }
+    Ok(())
+}
+
+/// The same where members always spin, after all else.
+pub(super) fn polling(
+    server: &Server,
+    scale: Scale,
+    document: &mut Document,
+) -> anyhow::Result<()> {
+    let mut samples = Samples::default();
+    for _ in 0..scale.pick(ROUNDS, 1) {
+        hop(server, "poll", "time-apart", scale, &mut samples)?;
+    }
+    document.add(HOP, POLL, samples);
+    Ok(())
+}
+
+/// Calls in a chain of its own.
+fn hop(
+    server: &Server,
+    transport: &str,
+    order: &str,
+    scale: Scale,
+    samples: &mut Samples,
+) -> anyhow::Result<()> {
+    let settings = json!({
+        "members": {"caller": {"function": "caller"}, "peer": {"function": "peer"}},
+        "routes": {"r": ["caller"]},
+        "edges": [["caller", "peer"]],
+        "transport": transport,
+    });
+    put(server, "hop", &settings)?;
+    let calls = scale.pick(CALLS, 50);
+    let order = json!(format!("{order} {calls}"));
+    let times = server.call("POST", "/chains/hop/routes/r/invoke", &order)?;
+    for time in times.as_array().context("no times")? {
+        let round_trip = Duration::from_nanos(time.as_u64().context("a time")?);
+        samples.push(round_trip / 2);
+    }
+    server.call("DELETE", "/chains/hop", &Value::Null)?;
     Ok(())
 }
 

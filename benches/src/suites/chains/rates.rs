@@ -165,7 +165,6 @@ fn two_at(
         }
         let mut targets = vec![
             Target::new(RING, through()),
-            Target::new(POLL, through()),
             Target::new(BY_HTTP, one_by_one(language, 2)),
             Target::new(ONE, one_by_one(language, 1)),
         ];
@@ -180,9 +179,6 @@ fn two_at(
             for target in &mut targets {
                 match target.name {
                     RING => chain(server, language, 2, "ring")?,
-                    // Spinning members take the processors while they have nothing to do: alone, so that they take none of the
-                    // others' time.
-                    POLL => chain(server, language, 2, "poll")?,
                     SK_MSG => chain(server, language, 2, "sk_msg")?,
                     // What the chain's members would take, the functions have for themselves.
                     _ => no_chain(server),
@@ -195,6 +191,37 @@ fn two_at(
         }
     }
     instances(server, language, USUAL_INSTANCES)
+}
+
+/// Chains whose members always spin, after all else: while they take the processors, and for a while afterwards, servers do not look
+/// before they sleep, and others would be slower for it.
+pub(super) fn polling(
+    server: &Server,
+    scale: Scale,
+    document: &mut Document,
+) -> anyhow::Result<()> {
+    for language in [NATIVE, PYTHON, NODE] {
+        if server
+            .call(
+                "GET",
+                &format!("/functions/{}", function(language, 0)),
+                &Value::Null,
+            )
+            .is_err()
+        {
+            continue;
+        }
+        chain(server, language, 2, "poll")?;
+        for connections in CONNECTIONS {
+            let mut target = Target::new(POLL, through());
+            for _ in 0..scale.pick(ROUNDS, 1) {
+                target.take_turn(server, connections, scale.pick(TURN, QUICK_TURN))?;
+            }
+            target.conclude(&two_of(language, connections), document);
+        }
+        no_chain(server);
+    }
+    Ok(())
 }
 
 /// Lets both functions have so many instances.
