@@ -87,7 +87,7 @@ impl Fit {
                 // Another instance has taken an instance's place, and begins at 0.
                 ensure!(
                     taken >= 0.0,
-                    "member \"{member}\" was started again meanwhile"
+                    "an instance of member \"{member}\" was started meanwhile: try again"
                 );
                 points
                     .entry(member)

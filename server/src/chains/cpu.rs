@@ -1,4 +1,4 @@
-//! Processor time in proportion to a chain's requests, as SPRIGHT schedules chains (Qi et al., SIGCOMM 2022, section 3.6): what a
+//! Processor time in proportion to a chain's requests, as SPRIGHT schedules chains (Qi et al.): what a
 //! member may take is the smoothed rate of requests times what it takes for one, by constants that `hearth lab fit` measures.
 //!
 //! A member has its share in each of its instances' cgroups, and each instance at least [`LEAST_US`]: a chain that was idle answers

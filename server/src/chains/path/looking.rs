@@ -37,7 +37,8 @@ impl Path {
         inbox.lock().retract();
         let mut found = None;
         let looked = look(budget, || {
-            if inbox.lock().is_ready() {
+            // Who is at it may be copying a large result; this thread has others to serve.
+            if !self.receiving.is_locked() && inbox.lock().is_ready() {
                 self.take_arrivals(AT_ONCE);
             }
             found = came.try_recv().ok();
