@@ -7,7 +7,7 @@
 //! 16   id              of the invocation, 16 bytes
 //! 32   trace id        W3C, 16 bytes
 //! 48   parent id       W3C, 8 bytes
-//! 56   trace flags, version, whether there is a trace context, whether a CPU is free
+//! 56   trace flags, version, whether there is a trace context, whether a CPU is free, whether the chain is crowded
 //! ```
 //!
 //! The gateway writes it and members read it. Members could write it too, as they could the payload: the gateway decides nothing
@@ -18,6 +18,7 @@ pub(crate) const WORDS: usize = 7;
 
 const HAS_TRACE: u64 = 1 << 16;
 const FREE_CORE: u64 = 1 << 17;
+const CROWDED: u64 = 1 << 18;
 
 /// W3C's trace context, version 00, as binary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +95,8 @@ pub struct Envelope {
     pub trace: Option<TraceContext>,
     /// Whether there is a CPU for a member that spins.
     pub free_core: bool,
+    /// Whether so many requests are under way that members do best not to interrupt each other.
+    pub crowded: bool,
 }
 
 impl Envelope {
@@ -113,6 +116,9 @@ impl Envelope {
         }
         if self.free_core {
             words[6] |= FREE_CORE;
+        }
+        if self.crowded {
+            words[6] |= CROWDED;
         }
         words
     }
@@ -138,6 +144,7 @@ impl Envelope {
                 flags: rest as u8,
             }),
             free_core: rest & FREE_CORE != 0,
+            crowded: rest & CROWDED != 0,
         }
     }
 }
@@ -152,12 +159,13 @@ mod tests {
     fn an_envelope_survives_its_words() {
         let trace = TraceContext::parse(TEXT).expect("a trace context");
         for trace in [None, Some(trace)] {
-            for free_core in [false, true] {
+            for (free_core, crowded) in [(false, false), (true, false), (false, true)] {
                 let envelope = Envelope {
                     deadline_unix_us: u64::MAX,
                     id: *b"0123456789abcdef",
                     trace,
                     free_core,
+                    crowded,
                 };
                 assert_eq!(Envelope::from_words(envelope.to_words()), envelope);
             }

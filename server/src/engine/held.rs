@@ -64,6 +64,11 @@ impl Engine {
         self.inner.resources.host.clone()
     }
 
+    /// Processors that this server may use.
+    pub fn cores(&self) -> u32 {
+        self.inner.resources.cores
+    }
+
     /// Longest spin of an instance before it sleeps.
     pub fn busy_poll(&self) -> std::time::Duration {
         self.inner.resources.busy_poll

@@ -70,6 +70,7 @@ impl ChainMember {
             granted: Vec::new(),
             streams: streams(),
             in_place,
+            takes_turns: false,
         };
         Ok(joined.hear(control)?.then_some(joined))
     }

@@ -16,6 +16,7 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use hearth_abi::time_slice::wait_for_turns;
 use hearth_abi::{RequestHead, Trigger, monotonic_ns};
 use hearth_chain::routes::RouteView;
 use hearth_chain::routes::choice::Chooser;
@@ -107,6 +108,8 @@ pub struct ChainMember {
     streams: Vec<OwnedFd>,
     /// Whether the chain's settings say that the handler has payloads in place.
     in_place: bool,
+    /// Whether the thread waits for its turn when it is woken.
+    takes_turns: bool,
 }
 
 impl ChainMember {
@@ -195,6 +198,7 @@ impl ChainMember {
         }
         let envelope = self.pool.envelope(descriptor.block);
         self.peers.may_spin(envelope.free_core);
+        self.take_turns(envelope.crowded);
         self.current = Some(Current {
             descriptor,
             from,
@@ -208,6 +212,15 @@ impl ChainMember {
             head: RequestHead::new(envelope.deadline_unix_us, Trigger::Chain),
             traceparent: envelope.trace.map(|trace| trace.to_text()),
         })
+    }
+
+    /// Whether this thread waits for its turn when it is woken, instead of interrupting others.
+    fn take_turns(&mut self, crowded: bool) {
+        if self.takes_turns != crowded {
+            self.takes_turns = crowded;
+            // Where the kernel does not let it, it works all the same.
+            let _ = wait_for_turns(crowded);
+        }
     }
 
     /// Takes what comes while this instance waits for something else: a request is kept for later.

@@ -8,6 +8,7 @@
 mod arrivals;
 mod bells;
 mod carry;
+mod crowd;
 mod figures;
 mod grants;
 mod looking;
@@ -34,6 +35,7 @@ use tokio::sync::Notify;
 use self::bells::Bells;
 use self::carry::Carry;
 pub(super) use self::carry::Connection;
+use self::crowd::Crowd;
 use self::figures::Past;
 use self::grants::Abandoned;
 use self::looking::Looking;
@@ -82,6 +84,7 @@ pub(super) struct Path {
     /// Requests that there have been.
     arrived: AtomicU64,
     looking: Looking,
+    crowd: Crowd,
     /// Held while a descriptor is received and what it says is done.
     receiving: Mutex<()>,
     /// Descriptors that the gateway has refused, by the sender's member.
@@ -165,6 +168,7 @@ impl Path {
             requests: AtomicU32::new(0),
             arrived: AtomicU64::new(0),
             looking: Looking::new(engine.busy_poll()),
+            crowd: Crowd::new(engine.cores()),
             receiving: Mutex::default(),
             refused: names.iter().map(|_| AtomicU64::new(0)).collect(),
             refusals: Refusals::default(),

@@ -126,7 +126,7 @@ impl Path {
             });
         };
         let written = self.pool.write(block, &request.payload);
-        self.requests.fetch_add(1, Ordering::Relaxed);
+        let under_way = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
         self.arrived.fetch_add(1, Ordering::Relaxed);
         let mut waiting = Waiting {
             path: self,
@@ -146,6 +146,7 @@ impl Path {
                 id: *request.id.0.as_bytes(),
                 trace: request.traceparent.as_deref().and_then(TraceContext::parse),
                 free_core: admitted.has_free_core(),
+                crowded: self.crowd.note(under_way),
             },
         );
         self.recent.add(number, request.id);
