@@ -34,8 +34,9 @@ struct Judge {
 }
 
 impl Judge {
-    /// Whether other work waits, at `now` (ns) with `waited` µs of waiting ever.
-    fn is_high(&mut self, now: u64, waited: u64) -> bool {
+    /// Whether work waits, at `now` (ns) with `waited` µs of waiting ever. What invocations brought about themselves, by being more than
+    /// there are processors, ends with them: it does not stop spinning afterwards.
+    fn is_high(&mut self, now: u64, waited: u64, is_own: bool) -> bool {
         let before = self.last.replace((now, waited));
         if let Some((until, _)) = self.hold
             && now < until
@@ -55,6 +56,9 @@ impl Judge {
             self.hold = self.hold.filter(|(until, held)| now < until + held);
             return false;
         }
+        if is_own {
+            return true;
+        }
         let held = self.hold.map_or(HOLD_NS, |(_, held)| held * 2);
         let held = held.min(LONGEST_HOLD_NS);
         self.hold = Some((now + held, held));
@@ -70,6 +74,8 @@ pub(super) struct Pressure {
     /// When to look again, in ns.
     next: AtomicU64,
     high: AtomicBool,
+    /// There were more invocations at work than processors, since the last sample.
+    is_own: AtomicBool,
     judge: Mutex<Judge>,
 }
 
@@ -79,15 +85,20 @@ impl Pressure {
             file: File::open("/proc/pressure/cpu").ok(),
             next: AtomicU64::new(0),
             high: AtomicBool::new(false),
+            is_own: AtomicBool::new(false),
             judge: Mutex::default(),
         }
     }
 
-    /// Whether other work waits for a processor. Cheap: the last sample's answer, mostly.
-    pub(super) fn is_high(&self) -> bool {
+    /// Whether work waits for a processor. Cheap: the last sample's answer, mostly. `is_own`: there are more invocations at work
+    /// now than processors.
+    pub(super) fn is_high(&self, is_own: bool) -> bool {
         let Some(file) = &self.file else {
             return false;
         };
+        if is_own && !self.is_own.load(Ordering::Relaxed) {
+            self.is_own.store(true, Ordering::Relaxed);
+        }
         let now = monotonic_ns();
         if now >= self.next.load(Ordering::Relaxed)
             && let Some(mut judge) = self.judge.try_lock()
@@ -98,7 +109,8 @@ impl Pressure {
                 .read_at(&mut text, 0)
                 .ok()
                 .and_then(|length| waited_us(&text[..length]));
-            let high = waited.is_some_and(|waited| judge.is_high(now, waited));
+            let is_own = self.is_own.swap(false, Ordering::Relaxed);
+            let high = waited.is_some_and(|waited| judge.is_high(now, waited, is_own));
             self.high.store(high, Ordering::Relaxed);
         }
         self.high.load(Ordering::Relaxed)
@@ -126,7 +138,7 @@ mod tests {
         let mut waited = from / 1000;
         let said = samples.into_iter().enumerate().map(|(index, percent)| {
             waited += 500 * percent;
-            judge.is_high(from + (index as u64 + 1) * 50 * MS, waited)
+            judge.is_high(from + (index as u64 + 1) * 50 * MS, waited, false)
         });
         said.collect()
     }
@@ -159,10 +171,28 @@ mod tests {
     #[test]
     fn a_sample_over_a_long_pause_says_nothing() {
         let mut judge = Judge::default();
-        assert!(!judge.is_high(0, 0));
-        assert!(!judge.is_high(5_000 * MS, 5_000_000));
-        assert!(!judge.is_high(5_000 * MS, 5_000_000), "no time has passed");
-        assert!(!judge.is_high(4_000 * MS, 0), "a clock that goes back");
+        assert!(!judge.is_high(0, 0, false));
+        assert!(!judge.is_high(5_000 * MS, 5_000_000, false));
+        assert!(
+            !judge.is_high(5_000 * MS, 5_000_000, false),
+            "no time has passed"
+        );
+        assert!(
+            !judge.is_high(4_000 * MS, 0, false),
+            "a clock that goes back"
+        );
+    }
+
+    #[test]
+    fn pressure_of_ones_own_ends_when_it_does() {
+        let mut judge = Judge::default();
+        judge.is_high(0, 0, true);
+        assert!(judge.is_high(500 * MS, 500_000, true));
+        assert!(!judge.is_high(1_000 * MS, 510_000, false));
+        // Others' stays, whatever is under way meanwhile.
+        assert!(judge.is_high(1_500 * MS, 1_010_000, false));
+        assert!(judge.is_high(1_750 * MS, 1_010_000, true));
+        assert!(judge.is_high(1_900 * MS, 1_010_000, false));
     }
 
     #[test]
@@ -174,6 +204,6 @@ mod tests {
         }
         let pressure = Pressure::open();
         // Whatever it says, it says it again without another look.
-        assert_eq!(pressure.is_high(), pressure.is_high());
+        assert_eq!(pressure.is_high(false), pressure.is_high(false));
     }
 }

@@ -55,7 +55,8 @@ impl Engine {
         loop {
             let most = resources.traffic.take_most();
             // Without invocations nobody waits for this server, and it is not looked at.
-            let busy = most > 0 && self.inner.pressure.is_high();
+            let are_more = most * 2 > resources.cores.into();
+            let busy = most > 0 && self.inner.pressure.is_high(are_more);
             let is_draining = self.is_draining();
             let seen = Seen {
                 now: Instant::now(),

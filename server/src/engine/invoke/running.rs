@@ -28,13 +28,12 @@ impl Running {
     /// needs neither.
     pub(super) fn has_free_core(&self) -> bool {
         let inner = &self.0.inner;
-        let contended = inner.pressure.is_high();
-        inner.threads.note(contended);
         let running = inner.resources.traffic.running();
         let at_work = running.saturating_sub(inner.bodies.awaited() as u64);
-        !inner.resources.busy_poll.is_zero()
-            && at_work * 2 <= u64::from(inner.resources.cores)
-            && !contended
+        let are_more = at_work * 2 > u64::from(inner.resources.cores);
+        let contended = inner.pressure.is_high(are_more);
+        inner.threads.note(contended);
+        !inner.resources.busy_poll.is_zero() && !are_more && !contended
     }
 
     /// A worker's stamps contradicted this side's clock.
