@@ -9,6 +9,7 @@
 //! - [`run`]: an experiment from its configuration to its files.
 //! - [`stellar`]: STeLLAR's configuration and files. [`table`]: the tail table of its paper.
 //! - [`duet`]: which of two versions is faster.
+//! - [`replay`]: recorded requests, sent once more to two versions.
 //! - [`job`]: experiments that a server keeps and an agent runs.
 //! - [`plot`]: plots, as SVG.
 //! - [`statistics`]: order statistics, bootstrap intervals, the decision of a duet.
@@ -20,6 +21,7 @@ pub mod job;
 pub mod load;
 pub mod platform;
 pub mod plot;
+pub mod replay;
 pub mod run;
 pub mod statistics;
 pub mod stellar;

@@ -8,9 +8,12 @@
 //! Cancelled          Failed
 //! ```
 //!
-//! `house.rs` gives experiments up and removes what is left of them.
+//! `house.rs` gives experiments up and removes what is left of them. `gate.rs` has versions compared before they become active.
 
+mod gate;
 mod house;
+mod verdict;
+mod what_if;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,9 +23,12 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, EngineError};
 use crate::model::{AssignedExperiment, ExperimentDetail, ExperimentEnd, ExperimentView};
 use crate::store::{NewExperiment, Store, StoreError};
+
+pub use gate::Deployed;
+pub use what_if::WhatIfAsked;
 
 /// How long an agent that asks for an experiment waits for one.
 const WAIT: Duration = Duration::from_secs(20);
@@ -68,6 +74,9 @@ pub enum LabError {
     /// A path that no file has.
     #[error("the path of a file: 1 to {PATH_MAX} bytes, no empty part, `.` or `..`")]
     Path,
+    /// A function cannot be changed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
     /// The store fails.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -86,6 +95,8 @@ struct Inner {
     asked: parking_lot::Mutex<Option<Instant>>,
     /// Experiments that ended a short while ago, and when.
     ended: parking_lot::Mutex<Vec<(i64, Instant)>>,
+    /// Held while it is decided on versions: one after the other.
+    deciding: tokio::sync::Mutex<()>,
 }
 
 impl Lab {
@@ -100,6 +111,7 @@ impl Lab {
             bell: Notify::new(),
             asked: parking_lot::Mutex::default(),
             ended: parking_lot::Mutex::default(),
+            deciding: tokio::sync::Mutex::default(),
         }));
         let error = "the server was restarted while it ran";
         let ids = lab
@@ -118,16 +130,12 @@ impl Lab {
     /// [`LabError::Job`], [`LabError::NoFunction`], [`LabError::Full`], [`LabError::Store`].
     pub async fn create(&self, config: &[u8], by: &str) -> Result<ExperimentDetail, LabError> {
         let job = Job::read(config)?;
-        if let Job::Duet(duet) = &job {
-            for (field, subject) in duet.subjects()? {
-                if self.0.engine.id_of(&subject.function).is_none() {
-                    return Err(LabError::NoFunction(field, subject.function));
-                }
+        for (field, subject) in job.subjects()? {
+            if self.0.engine.id_of(&subject.function).is_none() {
+                return Err(LabError::NoFunction(field, subject.function));
             }
         }
-        if self.0.store.open_experiments().await? >= OPEN_MAX {
-            return Err(LabError::Full);
-        }
+        self.has_room().await?;
         let config = String::from_utf8_lossy(config);
         let new = NewExperiment {
             kind: job.kind(),
@@ -138,6 +146,13 @@ impl Lab {
         let id = self.0.store.create_experiment(new).await?;
         self.0.bell.notify_one();
         self.get(id).await
+    }
+
+    async fn has_room(&self) -> Result<(), LabError> {
+        match self.0.store.open_experiments().await? >= OPEN_MAX {
+            true => Err(LabError::Full),
+            false => Ok(()),
+        }
     }
 
     /// Experiments before this id, newest first.
@@ -269,6 +284,9 @@ impl Lab {
         self.have_ended(&[id]);
         self.remove_functions(id).await;
         self.0.bell.notify_one();
+        let lab = self.clone();
+        // The agent does not wait until a version that has passed is up.
+        tokio::spawn(async move { lab.decide_gates().await });
         Ok(())
     }
 

@@ -86,7 +86,7 @@ impl Duet {
         let client = self.method.server.client()?;
         let earlier = self.against.as_deref().map(earlier).transpose()?;
         let second = self.second.unwrap_or_else(|| self.first.clone());
-        let (mut report, directory) =
+        let (report, directory) =
             self.method
                 .compare(&client, self.first, second, self.control, |report| {
                     if let Some(earlier) = &earlier {
@@ -95,14 +95,18 @@ impl Duet {
                 })?;
         print!("{}", render::text(&report));
         println!("{}", directory.display());
-        report.benchmarks.retain(|one| one.verdict.is_some());
-        Ok(if report.benchmarks.is_empty() {
-            COULD_NOT_RUN
-        } else if report.control_changes() > 0 || report.is_aa() && report.changes().count() > 0 {
-            FELL_SHORT
-        } else {
-            0
-        })
+        Ok(finish(&report))
+    }
+}
+
+/// The exit status.
+pub(super) fn finish(report: &Report) -> u8 {
+    if report.compared() == 0 {
+        COULD_NOT_RUN
+    } else if report.control_changes() > 0 || report.is_aa() && report.changes().count() > 0 {
+        FELL_SHORT
+    } else {
+        0
     }
 }
 
@@ -136,7 +140,7 @@ impl Method {
             };
             distinguish(&mut settings.events);
             let last = std::cell::Cell::new(Instant::now());
-            let tell = |progress| tell(&last, progress);
+            let tell = |progress| tell(&last, progress, "calls");
             Ok(duet::run(client, &settings, cancelled, tell).await?)
         })?;
         complete(&mut report);
@@ -181,14 +185,15 @@ fn earlier(path: &Path) -> anyhow::Result<Earlier> {
     serde_json::from_slice(&text).with_context(|| format!("{shown}: not a duet's result.json"))
 }
 
-fn tell(last: &std::cell::Cell<Instant>, progress: Progress) {
+/// A line for people, but not too many.
+pub(super) fn tell(last: &std::cell::Cell<Instant>, progress: Progress, what: &str) {
     if last.get().elapsed() < TELL_EVERY {
         return;
     }
     last.set(Instant::now());
     let left = progress.left.unwrap_or_default().as_secs();
     let (done, total) = (progress.done, progress.total);
-    eprintln!("{done} of {total} calls, about {left} s left");
+    eprintln!("{done} of {total} {what}, about {left} s left");
 }
 
 #[cfg(test)]

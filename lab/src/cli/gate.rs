@@ -10,11 +10,10 @@ use hyper::Method as Verb;
 use super::duet::Method;
 use super::run::block_on;
 use super::{COULD_NOT_RUN, FELL_SHORT};
-use crate::duet::{Report, Subject, render};
+use crate::duet::gate::{Decision, judge};
+use crate::duet::{Subject, render};
 use crate::platform::client::Client;
 use crate::platform::package;
-use crate::plot::forest::percent;
-use crate::statistics::Verdict;
 
 /// Compares a new version of a function with the active one, for CI. Exit status 0 if it is not slower by the threshold, 1 if it is, or
 /// fails where the active one does not, 2 if that cannot be judged.
@@ -37,18 +36,6 @@ pub(super) struct Gate {
     activate: bool,
     #[command(flatten)]
     method: Method,
-}
-
-/// So often a new version may fail with an event with which the active one does not: anything may go wrong once.
-const FAULTS_BORNE: usize = 2;
-
-/// What a gate decides.
-#[derive(Debug, PartialEq, Eq)]
-enum Outcome {
-    Held,
-    FellShort(Vec<String>),
-    /// Why it cannot be judged.
-    Unknown(String),
 }
 
 impl Gate {
@@ -74,23 +61,29 @@ impl Gate {
         print!("{}", render::text(&report));
         println!("{}", directory.display());
         Ok(match judge(&report, self.threshold) {
-            Outcome::Held => {
+            Decision::Held => {
+                let mut done = "";
                 if self.activate {
                     let path = format!(
                         "/api/v1/functions/{}/versions/{new}/activate",
                         self.function
                     );
-                    block_on(async |_| Ok(client.send(Verb::POST, &path, None).await?))?;
+                    let answer =
+                        block_on(async |_| Ok(client.send(Verb::POST, &path, None).await?))?;
+                    done = if answer.json()["active_version"] == new {
+                        " and is active"
+                    } else {
+                        "; the function's own gate compares it before it becomes active"
+                    };
                 }
-                let done = if self.activate { " and is active" } else { "" };
                 println!("held: version {new} is not slower than version {active}{done}");
                 0
             }
-            Outcome::FellShort(reasons) => {
+            Decision::FellShort(reasons) => {
                 println!("fell short: version {new} {}", reasons.join("; "));
                 FELL_SHORT
             }
-            Outcome::Unknown(reason) => {
+            Decision::Unknown(reason) => {
                 println!("not judged: {reason}");
                 COULD_NOT_RUN
             }
@@ -133,94 +126,4 @@ fn form(path: &Path) -> anyhow::Result<(String, Vec<u8>)> {
     let name = name.with_context(|| format!("{shown}: no name of a file with code"))?;
     let bytes = fs::read(path).with_context(|| shown.clone())?;
     Ok(package::form(&serde_json::Value::Null, name, &bytes))
-}
-
-/// By the verdicts, with a threshold, as a share of the active version's time.
-fn judge(report: &Report, threshold: f64) -> Outcome {
-    let (mut fails, mut slower, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
-    for one in &report.benchmarks {
-        let (name, trials) = (&one.name, &one.trials);
-        let only_new = trials.second_faults == trials.faults();
-        let is_worse = trials.second_faults > FAULTS_BORNE
-            || one.comparison.is_none() && trials.second_faults > 0;
-        match (one.comparison, one.verdict) {
-            // However fast the rest is.
-            _ if only_new && is_worse => {
-                let error = trials.error.as_deref().unwrap_or("it takes too long");
-                fails.push(format!("fails with {name}: {error}"));
-            }
-            (Some(found), Some(Verdict::Slower)) if found.change.estimate >= threshold => {
-                let change = percent(found.change.estimate);
-                slower.push(format!("is slower by {change} with {name}"));
-            }
-            (Some(_), _) => {}
-            (None, _) => left_out.push(name.as_str()),
-        }
-    }
-    let is_noisy = report.control_changes() > 0;
-    if !is_noisy {
-        fails.append(&mut slower);
-    }
-    if !fails.is_empty() {
-        Outcome::FellShort(fails)
-    } else if is_noisy {
-        Outcome::Unknown(format!(
-            "{} beside itself differs, too: this host is too noisy now",
-            report.first
-        ))
-    } else if left_out.is_empty() {
-        Outcome::Held
-    } else {
-        Outcome::Unknown(format!("too few trials with {}", left_out.join(", ")))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::duet::render::tests::{report, trials};
-
-    #[test]
-    fn a_gate_holds_falls_short_or_does_not_know() {
-        let judged = |first_second: f64, control: f64| {
-            judge(
-                &report(vec![("event", trials(45, first_second, control))]),
-                0.05,
-            )
-        };
-        assert_eq!(judged(100.0, 100.5), Outcome::Held);
-        assert_eq!(judged(80.0, 100.5), Outcome::Held);
-        // Slower, but by less than the threshold.
-        assert_eq!(judged(103.0, 100.5), Outcome::Held);
-        let Outcome::FellShort(reasons) = judged(130.0, 100.5) else {
-            panic!("30 % slower");
-        };
-        assert!(
-            reasons[0].starts_with("is slower by +30 % with event"),
-            "{reasons:?}"
-        );
-        assert!(matches!(judged(130.0, 130.0), Outcome::Unknown(_)));
-
-        let few = |second_faults| {
-            let mut few = trials(5, 100.0, 100.0);
-            (few.failed, few.interrupted, few.second_faults) = (9, 1, second_faults);
-            few.error = Some("502".to_owned());
-            judge(&report(vec![("event", few)]), 0.05)
-        };
-        let fails = Outcome::FellShort(vec!["fails with event: 502".to_owned()]);
-        assert_eq!(few(10), fails);
-        assert!(matches!(few(5), Outcome::Unknown(_)));
-
-        // Enough trials, and fast ones, but it fails again and again.
-        let flaky = |second_faults, failed| {
-            let mut flaky = trials(35, 80.0, 100.5);
-            (flaky.failed, flaky.second_faults) = (failed, second_faults);
-            flaky.error = Some("502".to_owned());
-            judge(&report(vec![("event", flaky)]), 0.05)
-        };
-        assert_eq!(flaky(10, 10), fails);
-        assert_eq!(flaky(FAULTS_BORNE, FAULTS_BORNE), Outcome::Held);
-        // The active one does, too.
-        assert_eq!(flaky(5, 10), Outcome::Held);
-    }
 }

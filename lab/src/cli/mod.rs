@@ -10,8 +10,10 @@ mod duet;
 mod fit;
 mod gate;
 mod load;
+mod replay;
 mod run;
 mod stellar;
+mod what_if;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -49,6 +51,10 @@ enum Command {
     Duet(Box<duet::Duet>),
     /// Tell whether a new version of a function is slower than the active one
     Gate(Box<gate::Gate>),
+    /// Replay recorded requests, or a production trace, to two versions
+    Replay(Box<replay::Replay>),
+    /// Run a function's recorded calls through other settings of the scheduler
+    WhatIf(Box<what_if::WhatIf>),
     /// Measure what a chain's members take of the processors for each request
     Fit(Box<fit::Fit>),
     /// Run experiments that a server has, and report to it
@@ -75,6 +81,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, own: &[&str]) -> Exit
         Command::Stellar(stellar) => stellar.run(generator(own)).map(|()| 0),
         Command::Duet(duet) => duet.run(),
         Command::Gate(gate) => gate.run(),
+        Command::Replay(replay) => replay.run(),
+        Command::WhatIf(what_if) => what_if.run().map(|()| 0),
         Command::Fit(fit) => fit.run(),
         Command::Agent(agent) => agent.run(generator(own)).map(|()| 0),
         Command::Generator => process::serve().map(|()| 0).map_err(Into::into),

@@ -126,7 +126,7 @@ pub async fn recorded(
 }
 
 /// The event of an invocation, if all of it was kept.
-fn kept(invocation: &Value) -> Option<String> {
+pub(crate) fn kept(invocation: &Value) -> Option<String> {
     let event = &invocation["event"];
     let text = event["text"].as_str()?;
     let is_whole = event["truncated"] == Value::Bool(false) && is_json(text);

@@ -6,10 +6,12 @@
 //! - [`subject`]: what is compared.
 //! - [`events`]: with which events.
 //! - [`order`]: in which order. [`trials`]: carries it out.
+//! - [`gate`]: whether the second version may replace the first.
 //! - [`report`]: what came of it. [`render`]: the same as text, CSV and SVG.
 //! - [`run`]: all of it, against a Hearth server.
 
 pub mod events;
+pub mod gate;
 pub mod order;
 pub mod render;
 pub mod report;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::report::{Benchmark, Report};
 use crate::plot::forest::{self, percent};
 use crate::plot::format::time;
+use crate::run::noise::{Noise, fdatasync};
 use crate::run::{RunError, result};
 use crate::statistics::duet::DOUBTFUL_BELOW;
 use crate::statistics::{Interval, Verdict};
@@ -115,6 +116,25 @@ pub fn text(report: &Report) -> String {
             report.first
         );
     }
+    if let Some(noise) = &report.noise {
+        let _ = writeln!(text, "{}", certificate(noise));
+    }
+    if let Some(replayed) = &report.replayed {
+        let _ = writeln!(
+            text,
+            "{}: {} arrivals within {:.0} s at {} x, {} with their own event, {} left out, sent late by {} (p99)",
+            replayed.source,
+            replayed.arrivals,
+            replayed.span_s,
+            replayed.speed,
+            replayed.own_events,
+            replayed.left_out,
+            time(replayed.late_p99_ns),
+        );
+        if !replayed.lacks.is_empty() {
+            let _ = writeln!(text, "the copies lack {}", replayed.lacks.join(", "));
+        }
+    }
     if let Some(against) = &report.against {
         let _ = writeln!(
             text,
@@ -127,6 +147,31 @@ pub fn text(report: &Report) -> String {
         );
     }
     text
+}
+
+/// How noisy the machine was, in a line.
+pub fn certificate(noise: &Noise) -> String {
+    let mut parts = vec![match noise.control {
+        Some(control) => format!("A/A {} of {} changed", control.changes, control.compared),
+        None => "no A/A beside it".to_owned(),
+    }];
+    let [before, after] = noise.yardstick_ns;
+    parts.push(format!(
+        "yardstick {} before, {} after",
+        time(before),
+        time(after)
+    ));
+    let source = noise.clock_source.as_deref().unwrap_or("unknown");
+    let step = time(noise.clock_step_ns as f64);
+    parts.push(format!("clock {source}, {step} a reading"));
+    if let Some(steal) = noise.steal_share {
+        parts.push(format!("steal {:.1} %", steal * 100.0));
+    }
+    if let Some(device) = noise.fdatasync {
+        let (median, max) = (time(device.median_ns), time(device.max_ns));
+        parts.push(format!("fdatasync {median} (p50), {max} (max)"));
+    }
+    format!("noise: {}", parts.join("; "))
 }
 
 /// All trials as CSV.
@@ -175,7 +220,10 @@ pub fn svg(report: &Report) -> String {
             name: &one.name,
             estimate: comparison.change.estimate,
             interval: comparison.change.percentile,
-            verdict: one.verdict?,
+            // No colour where there is no verdict.
+            verdict: one
+                .verdict
+                .map(|_| report.verdict_on(one).unwrap_or(Verdict::NoChange))?,
         })
     });
     let rows: Vec<forest::Row<'_>> = rows.collect();
@@ -187,11 +235,15 @@ impl Report {
     ///
     /// # Errors
     /// What the file system says.
-    pub fn create(&self, out: &Path) -> Result<PathBuf, RunError> {
+    pub fn create(&mut self, out: &Path) -> Result<PathBuf, RunError> {
         let failed = |path: &Path, error| RunError::File(path.to_owned(), error);
         fs::create_dir_all(out).map_err(|error| failed(out, error))?;
         let name = self.began_at.as_second().to_string();
         let directory = create_directory(out, &name).map_err(|error| failed(out, error))?;
+        if let Some(noise) = &mut self.noise {
+            // A device that cannot be measured says nothing.
+            noise.fdatasync = fdatasync(&directory).ok();
+        }
         for (name, text) in [("trials.csv", csv(self)), ("forest.svg", svg(self))] {
             let path = directory.join(name);
             fs::write(&path, text).map_err(|error| failed(&path, error))?;
@@ -256,10 +308,13 @@ pub(crate) mod tests {
             bootstrap,
             benchmarks: benchmarks(all, &bootstrap, 0.02, 3),
             against: None,
+            replayed: None,
+            noise: None,
             steal_share: None,
             environment: Environment::read(),
             node: Value::Null,
         }
+        .certified([1e5, 2e5])
     }
 
     fn three(control: f64) -> Report {
@@ -317,5 +372,18 @@ pub(crate) mod tests {
             "{said}"
         );
         assert!(!said.contains("slower"), "{said}");
+        assert!(
+            said.contains("noise: A/A 2 of 2 changed; yardstick 100 µs before, 200 µs after"),
+            "{said}"
+        );
+        assert!(!svg(&report).contains("range slower"));
+        assert_eq!(report.summary()["benchmarks"][0]["verdict"], Value::Null);
+
+        let mut quiet = three(100.5);
+        assert_eq!(quiet.summary()["benchmarks"][0]["verdict"], "slower");
+        let out = tempfile::tempdir().expect("a directory");
+        quiet.create(out.path()).expect("written");
+        assert!(quiet.summary()["noise"]["fdatasync"]["median_ns"].as_f64() > Some(0.0));
+        assert!(text(&quiet).contains("noise: A/A 0 of 2 changed"));
     }
 }

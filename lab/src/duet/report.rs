@@ -2,10 +2,12 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::trials::Trials;
+use crate::replay::Replayed;
 use crate::run::environment::Environment;
+use crate::run::noise::{Control, Noise};
 use crate::statistics::duet::{Agreement, compare, trials_until};
 use crate::statistics::family::{sign_test, verdicts};
 use crate::statistics::quantile::median;
@@ -40,6 +42,10 @@ pub struct Report {
     pub benchmarks: Vec<Benchmark>,
     /// Beside an earlier experiment.
     pub against: Option<Against>,
+    /// What was replayed, where trials came at recorded times.
+    pub replayed: Option<Replayed>,
+    /// How noisy the machine was.
+    pub noise: Option<Noise>,
     /// Share of all processor time that the hypervisor took meanwhile.
     pub steal_share: Option<f64>,
     /// The machine that asked.
@@ -197,6 +203,63 @@ impl Report {
     pub fn control_changes(&self) -> usize {
         let controls = self.benchmarks.iter().filter_map(|one| one.control_verdict);
         controls.filter(|verdict| verdict.is_change()).count()
+    }
+
+    /// With what tells how noisy the machine was; the yardstick was measured before and after.
+    #[must_use]
+    pub(crate) fn certified(mut self, yardstick_ns: [f64; 2]) -> Self {
+        let verdicts = |of: fn(&Benchmark) -> Option<Verdict>| {
+            let verdicts: Vec<Verdict> = self.benchmarks.iter().filter_map(of).collect();
+            let changes = verdicts.iter().filter(|verdict| verdict.is_change());
+            (!verdicts.is_empty()).then(|| Control {
+                compared: verdicts.len(),
+                changes: changes.count(),
+            })
+        };
+        let control = match self.is_aa() {
+            true => verdicts(|one| one.verdict),
+            false => verdicts(|one| one.control_verdict),
+        };
+        self.noise = Some(Noise {
+            control,
+            yardstick_ns,
+            clock_source: self.environment.clock_source.clone(),
+            clock_step_ns: self.environment.clock_step_ns,
+            steal_share: self.steal_share,
+            fdatasync: None,
+        });
+        self
+    }
+
+    /// What is said of a benchmark: nothing where the first version differs from itself, since what differs from it says nothing then.
+    pub fn verdict_on(&self, one: &Benchmark) -> Option<Verdict> {
+        one.verdict.filter(|_| self.control_changes() == 0)
+    }
+
+    /// In short, as a server keeps it.
+    pub fn summary(&self) -> Value {
+        let benchmark = |one: &Benchmark| {
+            json!({
+                "title": one.name,
+                "trials": one.trials.repeats.len(),
+                "first_ns": one.first_ns,
+                "second_ns": one.second_ns,
+                "change": one.comparison.map(|found| found.change),
+                "doubtful": one.comparison.is_some_and(|found| found.doubtful) && self.verdict_on(one).is_some_and(Verdict::is_change),
+                "verdict": self.verdict_on(one),
+                "failed": one.trials.faults(),
+                "error": one.trials.error,
+            })
+        };
+        json!({
+            "first": self.first,
+            "second": self.second,
+            "benchmarks": self.benchmarks.iter().map(benchmark).collect::<Vec<Value>>(),
+            "control_changes": self.control_changes(),
+            "steal_share": self.steal_share,
+            "replayed": self.replayed,
+            "noise": self.noise,
+        })
     }
 
     /// Sets it beside an earlier one.

@@ -15,6 +15,7 @@ use super::trials::{self, Fault, Trials};
 use crate::platform::client::{Client, ClientError};
 use crate::platform::hearth::{Hearth, stage};
 use crate::run::environment::{Environment, Steal};
+use crate::run::noise::yardstick;
 use crate::statistics::Bootstrap;
 
 /// Longest execution, after which it is interrupted: the paper's 20 s for a microbenchmark.
@@ -145,7 +146,7 @@ pub async fn run(
     );
     let began_at = Timestamp::now();
     let began = Instant::now();
-    let steal = Steal::read();
+    let (steal, speed) = (Steal::read(), yardstick());
     let subject = |role| match role {
         Role::First | Role::Control => &settings.first,
         Role::Second => &settings.second,
@@ -178,6 +179,7 @@ pub async fn run(
     let steal_share = steal
         .zip(Steal::read())
         .and_then(|(before, after)| after.share_since(before));
+    let yardstick_ns = [speed, yardstick()];
     let names = settings.events.iter().map(|event| event.name.clone());
     let named: Vec<(String, Trials)> = names.zip(all).collect();
     let (bootstrap, width, step) = (settings.bootstrap, settings.width, settings.repeats);
@@ -199,14 +201,17 @@ pub async fn run(
         bootstrap: settings.bootstrap,
         benchmarks,
         against: None,
+        replayed: None,
+        noise: None,
         steal_share,
         environment: Environment::read(),
         node,
-    })
+    }
+    .certified(yardstick_ns))
 }
 
 /// Computes on a thread of its own, so that an agent goes on reporting. Nobody waits for it when this is dropped.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(crate) async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = oneshot::channel();
     let thread = std::thread::spawn(move || drop(sender.send(work())));
     match receiver.await {

@@ -85,7 +85,7 @@ impl Trials {
         self.faults() >= FAULTS_MAX
     }
 
-    fn note(&mut self, role: Role, fault: Fault) {
+    pub(crate) fn note(&mut self, role: Role, fault: Fault) {
         self.second_faults += usize::from(role == Role::Second);
         match fault {
             Fault::Interrupted => self.interrupted += 1,

@@ -1,10 +1,13 @@
 //! Experiments as a server keeps them: a configuration in JSON, run by an agent that reports what comes of it.
 //!
-//! - [`spec`]: the configuration.
+//! - [`spec`]: the configuration. [`duet`], [`replay`]: those of duets and replays.
 //! - [`run`]: from a configuration to files and a summary.
 //! - [`agent`]: takes experiments from a server and reports to it.
 
 pub mod agent;
+mod compare;
+pub mod duet;
+pub mod replay;
 pub mod run;
 pub mod spec;
 

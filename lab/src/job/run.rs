@@ -1,20 +1,21 @@
 //! Runs an experiment of any kind.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::spec::{Duet, Job, JobError, Tail};
-use crate::duet::events::{self, EventError};
-use crate::duet::{self, DuetError, Report};
+use super::compare;
+use super::spec::{Job, JobError, Tail};
+use crate::duet::DuetError;
+use crate::duet::events::EventError;
 use crate::load::process::Generator;
 use crate::platform::client::Client;
 use crate::platform::hearth::Hearth;
+use crate::replay::ReplayError;
 use crate::run::{self, Entry, Event, RunError, Settings, Target};
-use crate::statistics::Verdict;
 use crate::stellar::{Experiment, schedule};
 use crate::table::Table;
 
@@ -43,7 +44,8 @@ pub struct Outcome {
     pub directory: PathBuf,
     /// What came of it, in short.
     pub summary: Value,
-    /// Whether it ran and shows what should not be: an A/A experiment that differs from itself.
+    /// Whether it ran and shows what should not be: an A/A experiment that differs from itself, a gate that was not
+    /// passed.
     pub fell_short: bool,
     /// What ended it before its end.
     pub error: Option<String>,
@@ -63,6 +65,9 @@ pub enum JobRunError {
     /// It could not be compared.
     #[error(transparent)]
     Duet(#[from] DuetError),
+    /// It could not be replayed.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
     /// There are no events.
     #[error(transparent)]
     Event(#[from] EventError),
@@ -104,7 +109,8 @@ pub async fn run(
             })
         }
         Job::Tail(tail) => table(tail, runner, cancelled, tell).await,
-        Job::Duet(settings) => compare(settings, runner, cancelled, tell).await,
+        Job::Duet(settings) => compare::duet(settings, runner, cancelled, tell).await,
+        Job::Replay(settings) => compare::replay(settings, runner, cancelled, tell).await,
     }
 }
 
@@ -221,78 +227,5 @@ async fn table(
         fell_short: false,
         was_cancelled: matches!(done.error, Some(RunError::Cancelled)),
         error: done.error.map(|error| error.to_string()),
-    })
-}
-
-async fn compare(
-    job: &Duet,
-    runner: &Runner,
-    cancelled: watch::Receiver<bool>,
-    tell: &(dyn Fn(Progress) + Sync),
-) -> Result<Outcome, JobRunError> {
-    let settings = job.settings(Vec::new())?;
-    let recorded = match job.recorded {
-        0 => Vec::new(),
-        count => events::recorded(&runner.client, &settings.first.function, count).await?,
-    };
-    let settings = job.settings(recorded)?;
-    let watch = |progress: duet::run::Progress| {
-        tell(Progress {
-            what: "calls".to_owned(),
-            done: progress.done as u64,
-            total: progress.total as u64,
-            left_s: progress.left.map(|left| left.as_secs_f64()),
-            ..Progress::default()
-        });
-    };
-    let report = match duet::run(&runner.client, &settings, cancelled, watch).await {
-        Ok(report) => report,
-        Err(DuetError::Cancelled) => return Ok(cancelled_duet(&runner.out)),
-        Err(error) => return Err(error.into()),
-    };
-    let directory = report.create(&runner.out)?;
-    let left_out = report.benchmarks.len() - report.compared();
-    Ok(Outcome {
-        directory,
-        summary: summary(&report),
-        fell_short: report.control_changes() > 0 || report.is_aa() && report.changes().count() > 0,
-        error: (report.compared() == 0)
-            .then(|| format!("too few trials: {left_out} events left out")),
-        was_cancelled: false,
-    })
-}
-
-/// Trials that were cut short decide nothing.
-fn cancelled_duet(out: &Path) -> Outcome {
-    Outcome {
-        directory: out.to_owned(),
-        summary: Value::Null,
-        fell_short: false,
-        error: Some(DuetError::Cancelled.to_string()),
-        was_cancelled: true,
-    }
-}
-
-/// A duet in short.
-fn summary(report: &Report) -> Value {
-    let benchmark = |one: &duet::report::Benchmark| {
-        json!({
-            "title": one.name,
-            "trials": one.trials.repeats.len(),
-            "first_ns": one.first_ns,
-            "second_ns": one.second_ns,
-            "change": one.comparison.map(|found| found.change),
-            "doubtful": one.comparison.is_some_and(|found| found.doubtful) && one.verdict.is_some_and(Verdict::is_change),
-            "verdict": one.verdict,
-            "failed": one.trials.faults(),
-            "error": one.trials.error,
-        })
-    };
-    json!({
-        "first": report.first,
-        "second": report.second,
-        "benchmarks": report.benchmarks.iter().map(benchmark).collect::<Vec<Value>>(),
-        "control_changes": report.control_changes(),
-        "steal_share": report.steal_share,
     })
 }

@@ -3,17 +3,13 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::duet::events::EVENTS_MAX;
-use crate::duet::report::Stage;
+use super::duet::Duet;
+use super::replay::Replay;
+use crate::duet::Subject;
 use crate::duet::run::DuetError;
-use crate::duet::{self, Subject};
-use crate::statistics::Bootstrap;
 use crate::stellar::{Experiment, ExperimentError};
 use crate::table::Factor;
 use crate::table::factors::{self, FACTORS, PAPER_SAMPLES, SAMPLES_MIN};
-
-/// Most recorded events that are replayed.
-const RECORDED_MAX: usize = EVENTS_MAX;
 
 /// An experiment to be run.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +20,8 @@ pub enum Job {
     Tail(Tail),
     /// Two functions or versions compared.
     Duet(Duet),
+    /// Recorded requests, sent once more to both.
+    Replay(Replay),
 }
 
 /// The tail table's settings.
@@ -37,60 +35,12 @@ pub struct Tail {
     pub factors: Vec<String>,
 }
 
-/// A duet's settings.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Duet {
-    kind: String,
-    /// The first version: `hello`, `hello@2`.
-    pub first: String,
-    /// The second version; empty for the first (A/A).
-    pub second: String,
-    /// Events, each a benchmark; `{}` without any.
-    pub events: Vec<Value>,
-    /// So many of the newest recorded events beside them.
-    pub recorded: usize,
-    /// Calls of each benchmark.
-    pub calls: usize,
-    /// Repeats of each call.
-    pub repeats: usize,
-    /// Invocations of each execution.
-    pub invocations: usize,
-    /// What is measured of each.
-    pub stage: Stage,
-    /// Whether the first version runs twice in each repeat.
-    pub control: bool,
-    /// Confidence of the intervals.
-    pub confidence: f64,
-    /// Seed of the order and the bootstrap.
-    pub seed: u64,
-}
-
 impl Default for Tail {
     fn default() -> Self {
         Self {
             kind: "tail".to_owned(),
             samples: 200,
             factors: Vec::new(),
-        }
-    }
-}
-
-impl Default for Duet {
-    fn default() -> Self {
-        Self {
-            kind: "duet".to_owned(),
-            first: String::new(),
-            second: String::new(),
-            events: Vec::new(),
-            recorded: 0,
-            calls: 15,
-            repeats: 3,
-            invocations: 10,
-            stage: Stage::Run,
-            control: true,
-            confidence: 0.99,
-            seed: 1,
         }
     }
 }
@@ -102,7 +52,7 @@ pub enum JobError {
     #[error("not an experiment: {0}")]
     Json(#[from] serde_json::Error),
     /// There is no such kind.
-    #[error("kind: {0:?} is none of tail, duet; an experiment of STeLLAR's has no kind")]
+    #[error("kind: {0:?} is none of tail, duet, replay; an experiment of STeLLAR's has no kind")]
     Kind(String),
     /// STeLLAR's format is not kept.
     #[error(transparent)]
@@ -126,6 +76,7 @@ impl Job {
             Value::Null => Self::Stellar(Experiment::read(text, false)?),
             Value::String(kind) if kind == "tail" => Self::Tail(serde_json::from_value(value)?),
             Value::String(kind) if kind == "duet" => Self::Duet(serde_json::from_value(value)?),
+            Value::String(kind) if kind == "replay" => Self::Replay(serde_json::from_value(value)?),
             other => {
                 return Err(JobError::Kind(
                     other
@@ -138,17 +89,31 @@ impl Job {
             Self::Stellar(_) => {}
             Self::Tail(tail) => drop(tail.experiment()?),
             Self::Duet(duet) => drop(duet.settings(Vec::new())?),
+            Self::Replay(replay) => replay.check()?,
         }
         Ok(job)
     }
 
-    /// `stellar`, `tail` or `duet`.
+    /// `stellar`, `tail`, `duet` or `replay`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Stellar(_) => "stellar",
             Self::Tail(_) => "tail",
             Self::Duet(_) => "duet",
+            Self::Replay(_) => "replay",
         }
+    }
+
+    /// What it compares, each with the field that names it; nothing for those that compare nothing.
+    ///
+    /// # Errors
+    /// A field that names no function.
+    pub fn subjects(&self) -> Result<Vec<(&'static str, Subject)>, JobError> {
+        Ok(match self {
+            Self::Stellar(_) | Self::Tail(_) => Vec::new(),
+            Self::Duet(duet) => duet.subjects()?.into(),
+            Self::Replay(replay) => replay.subjects()?.into(),
+        })
     }
 
     /// What it answers, in a line.
@@ -170,6 +135,18 @@ impl Job {
             }
             Self::Tail(_) => "Tail latency of this server by factor".to_owned(),
             Self::Duet(duet) if duet.is_aa() => format!("Does {} differ from itself?", duet.first),
+            Self::Duet(duet) if duet.threshold.is_some() => {
+                format!("May {} replace {}?", duet.second, duet.first)
+            }
+            Self::Replay(replay) if replay.is_aa() => {
+                format!("Does {} differ from itself, replayed?", replay.first)
+            }
+            Self::Replay(replay) => {
+                format!(
+                    "Is {} faster than {}, replayed?",
+                    replay.second, replay.first
+                )
+            }
             Self::Duet(duet) => format!("Is {} faster than {}?", duet.second, duet.first),
         }
     }
@@ -215,75 +192,6 @@ pub fn chosen(names: &[String], all: bool) -> Result<Vec<&'static Factor>, Strin
     Ok(FACTORS.iter().filter(wanted).collect())
 }
 
-impl Duet {
-    fn is_aa(&self) -> bool {
-        self.second.is_empty() || self.second == self.first
-    }
-
-    /// What is compared, each with the field that names it: the same twice in an A/A experiment.
-    ///
-    /// # Errors
-    /// A field that names no function.
-    pub fn subjects(&self) -> Result<[(&'static str, Subject); 2], JobError> {
-        let subject = |field, text: &str| {
-            let parsed: Result<Subject, String> = text.parse();
-            let parsed = parsed.map_err(|rule| JobError::Field(field, rule))?;
-            Ok::<_, JobError>((field, parsed))
-        };
-        let first = subject("first", &self.first)?;
-        let second = match self.is_aa() {
-            true => first.clone(),
-            false => subject("second", &self.second)?,
-        };
-        Ok([first, second])
-    }
-
-    /// How it is run, with `recorded` events beside its own.
-    ///
-    /// # Errors
-    /// A field that makes no sense.
-    pub fn settings(&self, recorded: Vec<duet::events::Event>) -> Result<duet::Settings, JobError> {
-        let [(_, first), (_, second)] = self.subjects()?;
-        if self.recorded > RECORDED_MAX {
-            return Err(JobError::Field(
-                "recorded",
-                format!("at most {RECORDED_MAX}"),
-            ));
-        }
-        let given = self
-            .events
-            .iter()
-            .enumerate()
-            .map(|(index, event)| duet::events::Event {
-                name: format!("event {}", index + 1),
-                text: event.to_string(),
-            });
-        let mut events: Vec<duet::events::Event> = given.chain(recorded).collect();
-        if events.is_empty() {
-            events.push(duet::events::Event::empty());
-        }
-        let settings = duet::Settings {
-            first,
-            second,
-            events,
-            calls: self.calls,
-            repeats: self.repeats,
-            invocations: self.invocations,
-            stage: self.stage,
-            with_control: self.control && !self.is_aa(),
-            seed: self.seed,
-            bootstrap: Bootstrap {
-                confidence: self.confidence,
-                seed: self.seed,
-                ..Bootstrap::default()
-            },
-            width: 0.02,
-        };
-        settings.check()?;
-        Ok(settings)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -309,6 +217,20 @@ mod tests {
             panic!("a duet")
         };
         assert_eq!((duet.calls, duet.repeats, duet.control), (15, 3, true));
+        let gate = json!({"kind": "duet", "first": "a@1", "second": "a@2", "threshold": 0.05,
+            "events": [1, 2], "names": ["small"]});
+        let gate = read(&gate).expect("a gate");
+        assert_eq!(gate.title(), "May a@2 replace a@1?");
+        let Job::Duet(gate) = gate else {
+            panic!("a duet")
+        };
+        let settings = gate.settings(Vec::new()).expect("settings");
+        let names: Vec<&str> = settings
+            .events
+            .iter()
+            .map(|one| one.name.as_str())
+            .collect();
+        assert_eq!(names, ["small", "event 2"]);
         let aa = read(&json!({"kind": "duet", "first": "a"})).expect("a duet");
         assert_eq!(aa.title(), "Does a differ from itself?");
     }
@@ -317,7 +239,25 @@ mod tests {
     fn bad_configurations_are_refused_with_their_field() {
         for (bad, expected) in [
             (json!([]), "SubExperiments"),
-            (json!({"kind": "x"}), "\"x\" is none of tail, duet"),
+            (json!({"kind": "x"}), "\"x\" is none of tail, duet, replay"),
+            (
+                json!({"kind": "replay", "first": "a", "speed": 101}),
+                "speed: 1 to 100",
+            ),
+            (
+                json!({"kind": "replay", "first": "a", "last_s": 0}),
+                "from: must be before",
+            ),
+            (
+                json!({"kind": "replay", "first": "a", "trace": {"text": "app,func\n"}}),
+                "trace: line 1: a header",
+            ),
+            (
+                json!({"kind": "replay", "first": "a", "trace": {
+                    "text": "app,func,end_timestamp,duration\na,f,1,0\na,f,99999,0\n"
+                }}),
+                "speed: takes longer than 6 h",
+            ),
             (json!({"kind": 7}), "is none of tail, duet"),
             (
                 json!({"kind": "tail", "samples": 1}),
@@ -344,6 +284,18 @@ mod tests {
             (
                 json!({"kind": "duet", "first": "a", "stage": "x"}),
                 "unknown variant",
+            ),
+            (
+                json!({"kind": "duet", "first": "a@1", "second": "a@2", "threshold": 11}),
+                "threshold: 0 to 10",
+            ),
+            (
+                json!({"kind": "duet", "first": "a", "threshold": 0.05}),
+                "threshold: needs a second version",
+            ),
+            (
+                json!({"kind": "duet", "first": "a", "names": ["x"]}),
+                "names: not more than events",
             ),
             (
                 json!({"kind": "duet", "first": "a", "recorded": 999}),

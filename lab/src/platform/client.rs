@@ -14,8 +14,8 @@ use tokio::time::timeout;
 /// A deploy compiles a package and boots an interpreter.
 const WITHIN: Duration = Duration::from_mins(3);
 
-/// Longest answer.
-const ANSWER_MAX: usize = 16 << 20;
+/// Longest answer: a version's code.
+const ANSWER_MAX: usize = 256 << 20;
 
 /// Why a request to the API failed.
 #[derive(Debug, thiserror::Error)]

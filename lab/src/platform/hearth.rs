@@ -125,8 +125,21 @@ impl Hearth {
         }
         let archive = archive(file, source, function.image_mb)
             .map_err(|error| HearthError::Archive(error.to_string()))?;
+        self.deploy_code(name, &settings, &archive).await
+    }
+
+    /// Deploys code with these settings, which name it; it is ready then.
+    ///
+    /// # Errors
+    /// As [`Self::deploy`].
+    pub async fn deploy_code(
+        &self,
+        name: &str,
+        settings: &Value,
+        archive: &[u8],
+    ) -> Result<(), HearthError> {
         self.names().push(name.to_owned());
-        let (media_type, form) = form(&settings, "code.zip", &archive);
+        let (media_type, form) = form(settings, "code.zip", archive);
         let content = Some((media_type.as_str(), form));
         self.client
             .send(Method::POST, "/api/v1/functions", content)

@@ -1,11 +1,13 @@
 //! Plots as SVG, in the style of `benches`: the colours follow the reader's scheme, light or dark; the background is the page's.
 //!
 //! - [`cdf`]: distributions of latencies.
+//! - [`curve`]: one quantity against another.
 //! - [`forest`]: one line per comparison, with its interval.
 //! - [`histogram`]: the same as counts.
 //! - [`format`]: numbers for people.
 
 pub mod cdf;
+pub mod curve;
 pub mod forest;
 pub mod format;
 pub mod histogram;

@@ -4,6 +4,7 @@ mod context;
 mod deploy;
 pub mod environment;
 mod measure;
+pub mod noise;
 pub(crate) mod result;
 
 use std::fs;

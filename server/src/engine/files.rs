@@ -71,14 +71,18 @@ impl Engine {
         let active = function.stored().active.version;
         let versions = self.inner.store.versions(function.id()).await?;
         let threads = self.inner.store.threads(function.id()).await?;
+        let mut gates = self.inner.store.version_gates(function.id()).await?;
         let change = |(index, version): (usize, &StoredVersion)| {
             let before = versions.get(index + 1);
             VersionChange {
-                version: registry::version_view(
-                    version,
-                    active,
-                    self.start_choice(&function, version, &threads),
-                ),
+                version: VersionView {
+                    gate: gates.remove(&version.version),
+                    ..registry::version_view(
+                        version,
+                        active,
+                        self.start_choice(&function, version, &threads),
+                    )
+                },
                 before: before.map(|before| before.version),
                 code: before.is_none_or(|before| before.code_sha256 != version.code_sha256),
                 settings: before.map_or_else(Vec::new, |before| {

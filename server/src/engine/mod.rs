@@ -16,6 +16,7 @@ mod ports;
 mod pressure;
 mod priority;
 mod registry;
+mod scheduled;
 mod secrets;
 mod summary;
 mod types;
@@ -35,6 +36,7 @@ pub use invoke::{Admitted, Invocation, Receipt};
 pub use logs::log_sink;
 pub use network::{NetworkTraffic, NetworkView};
 pub use ports::{BrokerView, IngressView, PortView, PortsView};
+pub use scheduled::Scheduled;
 pub use summary::Summary;
 pub use types::{EngineError, InvokeError, InvokeReply};
 
@@ -108,11 +110,15 @@ impl Engine {
         let active = function.stored().active.version;
         let versions = self.inner.store.versions(function.id()).await?;
         let threads = self.inner.store.threads(function.id()).await?;
+        let mut gates = self.inner.store.version_gates(function.id()).await?;
         Ok(versions
             .iter()
             .map(|version| {
                 let choice = self.start_choice(&function, version, &threads);
-                registry::version_view(version, active, choice)
+                VersionView {
+                    gate: gates.remove(&version.version),
+                    ..registry::version_view(version, active, choice)
+                }
             })
             .collect())
     }

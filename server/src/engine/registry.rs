@@ -188,6 +188,7 @@ pub(super) fn version_view(
         env: masked(&spec.env),
         created_at: version.created_at,
         notes: version.notes.clone(),
+        gate: None,
     }
 }
 

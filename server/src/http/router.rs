@@ -47,9 +47,15 @@ fn recorded() -> OpenApiRouter<App> {
         ))
         .routes(routes!(functions::version_code::version_code))
         .routes(routes!(functions::activate::activate))
+        .routes(routes!(
+            functions::gate::get,
+            functions::gate::put,
+            functions::gate::delete
+        ))
         .routes(routes!(functions::invocations::invocations))
         .routes(routes!(functions::stats::stats))
         .routes(routes!(functions::latency::latency))
+        .routes(routes!(functions::what_if::what_if))
         .routes(routes!(functions::events::events))
         .routes(routes!(functions::logs::logs))
         .routes(routes!(functions::ingress::ingress))

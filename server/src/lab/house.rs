@@ -25,6 +25,7 @@ impl Lab {
         while !self.0.engine.is_draining() {
             ticks.tick().await;
             self.give_up().await;
+            self.decide_gates().await;
             for id in self.recently_ended() {
                 self.remove_functions(id).await;
             }

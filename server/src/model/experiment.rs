@@ -35,7 +35,7 @@ impl ExperimentState {
 pub struct ExperimentView {
     /// Its number.
     pub id: i64,
-    /// `stellar`, `tail` or `duet`.
+    /// `stellar`, `tail`, `duet` or `replay`.
     pub kind: String,
     /// What it answers.
     pub title: String,

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::{
     BodyForm, Cors, DecisionCounts, Network, Note, PortLimits, PortTrigger, Revision, Runtime,
-    SecretBinding, Start, StartKind,
+    SecretBinding, Start, StartKind, VersionGate,
 };
 
 /// Whether a function can serve requests.
@@ -198,4 +198,7 @@ pub struct VersionView {
     pub created_at: Timestamp,
     /// Findings from deploying it that its author should know about.
     pub notes: Vec<Note>,
+    /// What the function's gate said of it; null if it was never asked.
+    #[serde(default)]
+    pub gate: Option<VersionGate>,
 }

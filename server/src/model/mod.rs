@@ -12,6 +12,7 @@ mod experiment;
 mod failure;
 mod function;
 mod function_view;
+mod gate;
 mod host_name;
 mod invocation;
 mod latency;
@@ -29,6 +30,7 @@ mod stats;
 mod token;
 pub mod topics;
 mod user;
+mod what_if;
 
 pub use audit::{ActorKind, AuditFilter, AuditRecord};
 pub use caller::Caller;
@@ -45,6 +47,7 @@ pub use function::{
     TEMPLATE_IDLE_TIMEOUT_S,
 };
 pub use function_view::{FunctionState, FunctionView, ImageView, InstanceCounts, VersionView};
+pub use gate::{GATE_RECORDED_MAX, Gate, GateState, VersionGate};
 pub use host_name::normal_host_name;
 pub use invocation::{
     FunctionError, InvocationFilter, InvocationId, InvocationRecord, LogLine, LogStream, Stages,
@@ -79,6 +82,7 @@ pub use token::{NewToken, Right, TokenView};
 pub use user::{
     Role, SESSION_ABSOLUTE, SESSION_IDLE, SessionOwner, SessionView, UserPatch, UserView,
 };
+pub use what_if::{WhatIf, WhatIfCurve, WhatIfPoint};
 
 /// A page of a list, newest first; pass `next` as `before` for the following page.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]

@@ -20,12 +20,6 @@ use crate::model::{DecisionCounts, FunctionSpec, LogEntry, LogLine, Note, Start,
 use crate::network::{Broker, FunctionNetwork, VersionNetwork, WayOut};
 use crate::package::Package;
 
-/// Requests that may wait for each instance a function may have: enough to ride out a burst, few enough that one who
-/// waits is served within about this many run times.
-const QUEUE_PER_INSTANCE: u32 = 10;
-/// The shortest queue: a function of one instance still rides out a burst.
-const QUEUE_MIN: u32 = 100;
-
 /// Identifies deployments at the gates.
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
@@ -67,6 +61,16 @@ pub struct Deployment {
 }
 
 impl Deployment {
+    /// Bytes of one instance, as last measured.
+    pub fn instance_bytes(&self) -> u64 {
+        self.keep_value.lock().instance_bytes()
+    }
+
+    /// Expected duration of a start.
+    pub fn start_cost(&self) -> Duration {
+        self.pool.lock().start_cost()
+    }
+
     /// A deployment without a template. It inherits the estimates of its function's `former` version, and what is known
     /// of the `threads` that its own import leaves running.
     pub fn new(
@@ -78,16 +82,7 @@ impl Deployment {
         former: Option<&Self>,
         threads: Option<Threads>,
     ) -> Arc<Self> {
-        let limits = Limits {
-            max: spec.max_concurrency,
-            min: spec.min_instances.max(u32::from(spec.keep_warm)),
-            queue: spec
-                .max_concurrency
-                .saturating_mul(QUEUE_PER_INSTANCE)
-                .max(QUEUE_MIN),
-            idle_timeout: Duration::from_secs(spec.idle_timeout_s.into()),
-            controllers: resources.controllers,
-        };
+        let limits = Limits::of(&spec, resources.controllers);
         let network =
             FunctionNetwork::after(former.map(|former| &*former.network), &resources.network);
         let network = network.version(spec.network.clone());

@@ -53,6 +53,12 @@ struct Size {
 }
 
 impl KeepValue {
+    /// Bytes of one instance, as last measured.
+    pub(super) fn instance_bytes(&self) -> u64 {
+        self.size
+            .map_or(ASSUMED_INSTANCE_BYTES, |size| size.instance)
+    }
+
     /// For the function's next version, whose sizes differ.
     pub(super) fn continued(&self) -> Self {
         Self {
@@ -220,10 +226,7 @@ impl Evictor {
         let only_idle = counts.live() == idle && counts.starting == 0 && counts.queued == 0;
         // A size that is not known yet counts from the next round on.
         let template = keep_value.size.filter(|_| is_up).map(|size| size.template);
-        let instance_bytes = match keep_value.size {
-            Some(size) => size.instance,
-            None => ASSUMED_INSTANCE_BYTES,
-        };
+        let instance_bytes = keep_value.instance_bytes();
         let kept = Kept {
             idle,
             live: counts.live(),

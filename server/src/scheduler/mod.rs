@@ -2,7 +2,7 @@
 //!
 //! [`pool`] and [`policy`] decide, [`deployment`] and [`starting`] do; [`housekeeping`] and [`evictor`] let go of what is
 //! not worth keeping. A warm lease is one lock and one pop on the caller's own task: no message is sent and nobody is
-//! woken. `server/docs/starts.md` tells what is decided how.
+//! woken. `server/docs/starts.md` tells what is decided how. [`simulation`] runs recorded calls through the same pool.
 
 mod becoming;
 mod boot;
@@ -20,6 +20,7 @@ pub mod policy;
 pub mod pool;
 mod prewarmed;
 mod resources;
+pub mod simulation;
 mod snapshot;
 mod starting;
 mod traffic;

@@ -2,7 +2,9 @@
 
 use jiff::Timestamp;
 
-use crate::model::{ActorKind, ExperimentState, LogStream, Role, StartKind, Status, Trigger};
+use crate::model::{
+    ActorKind, ExperimentState, GateState, LogStream, Role, StartKind, Status, Trigger,
+};
 
 /// A value of the database that this version of the server cannot read.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +82,15 @@ codes!(
     FellShort = 4,
     Failed = 5,
     Cancelled = 6,
+);
+codes!(
+    GateState,
+    "state of a gate",
+    Pending = 1,
+    Passed = 2,
+    Refused = 3,
+    NotJudged = 4,
+    Overridden = 5,
 );
 codes!(
     Status,

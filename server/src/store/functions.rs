@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use sqlx::SqliteConnection;
 
 use super::codes::timestamp;
-use super::versions::{VersionRow, insert_version};
+use super::versions::{VersionRow, insert_version, note_active};
 use super::{During, Store, StoreError, StoredFunction, to_the_end};
 use crate::model::FunctionSpec;
 
@@ -91,6 +91,7 @@ impl Store {
         .await?
         .last_insert_rowid();
         insert_version(&mut transaction, id, 1, spec, code_sha256, code_bytes, now).await?;
+        note_active(&mut transaction, id, 1).await?;
         let created = select_function(&mut transaction, id).await?;
         transaction.commit().await?;
         Ok(created)

@@ -58,6 +58,7 @@ impl Store {
                 now,
             )
             .await?;
+            note_active(&mut transaction, function, version).await?;
             let function = select_function(&mut transaction, function).await?;
             transaction.commit().await?;
             Ok(function)
@@ -154,6 +155,7 @@ impl Store {
                 return Ok(None);
             };
             set_active(&mut transaction, function, version).await?;
+            note_active(&mut transaction, function, version).await?;
             let function = select_function(&mut transaction, function).await?;
             transaction.commit().await?;
             Ok(Some(function))
@@ -197,6 +199,24 @@ async fn next_version(
     )
     .fetch_one(connection)
     .await
+}
+
+/// Notes that a version is active now: what a function went back to was active before.
+pub(super) async fn note_active(
+    connection: &mut SqliteConnection,
+    function: i64,
+    version: i64,
+) -> Result<(), sqlx::Error> {
+    let now = Timestamp::now().as_microsecond();
+    sqlx::query!(
+        "UPDATE versions SET activated_us = ?3 WHERE function_id = ?1 AND version = ?2 AND activated_us IS NULL",
+        function,
+        version,
+        now
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
 }
 
 /// False when there is no such function.

@@ -10,7 +10,7 @@ use crate::chrome::{Badge, Chrome};
 pub struct ExperimentCard {
     /// Its number.
     pub id: i64,
-    /// `Tail latency`, `Duet`, `STeLLAR`.
+    /// `Tail latency`, `Duet`, `Replay`, `STeLLAR`.
     pub kind: &'static str,
     /// What it answers.
     pub title: String,
@@ -52,7 +52,7 @@ pub struct ExperimentsPartial {
 /// The forms, as typed.
 #[derive(Debug, Clone)]
 pub struct LabForm {
-    /// Which one was sent: `tail`, `duet`, `stellar`; empty at first.
+    /// Which one was sent: `tail`, `duet`, `replay`, `stellar`; empty at first.
     pub kind: String,
     /// Samples of each factor.
     pub samples: String,
@@ -68,6 +68,10 @@ pub struct LabForm {
     pub calls: String,
     /// An event.
     pub event: String,
+    /// Minutes of the history that are replayed.
+    pub last: String,
+    /// Factor by which time is scaled.
+    pub speed: String,
     /// An experiment in STeLLAR's format.
     pub config: String,
 }
@@ -83,6 +87,8 @@ impl Default for LabForm {
             recorded: "0".to_owned(),
             calls: "15".to_owned(),
             event: "{}".to_owned(),
+            last: "60".to_owned(),
+            speed: "1".to_owned(),
             config: STELLAR.to_owned(),
         }
     }

@@ -31,6 +31,7 @@ mod shared;
 mod test;
 mod tokens;
 mod versions;
+mod what_if;
 
 pub use account::{AccountPage, SessionRow};
 pub use accounts::{AccountsPage, MadePassword, NewPerson, PersonPage, PersonRow, RoleChoice};
@@ -83,7 +84,7 @@ pub use retention::{
     RetentionState, RetentionStatePartial,
 };
 pub use secrets::{SecretRow, SecretsPage};
-pub use settings::{CorsForm, DeleteState, NetworkForm, SettingsForm, SettingsPage};
+pub use settings::{CorsForm, DeleteState, GateForm, NetworkForm, SettingsForm, SettingsPage};
 pub use setup::SetupPage;
 pub use shared::{
     CodePlace, Command, DeployProblem, EnvRow, ErrorView, FieldErrors, FormOutcome, LogRow, Moment,
@@ -91,7 +92,8 @@ pub use shared::{
 };
 pub use test::{EventPicker, HttpForm, METHODS, SavedEventRow, shell_quoted};
 pub use tokens::{EXPIRIES, MadeToken, NewTokenForm, RIGHTS, TokenRow, TokensPage};
-pub use versions::{VersionActivatePage, VersionDiffPage, VersionRow, VersionsPage};
+pub use versions::{GateRow, VersionActivatePage, VersionDiffPage, VersionRow, VersionsPage};
+pub use what_if::WhatIfPage;
 
 #[cfg(test)]
 mod tests;

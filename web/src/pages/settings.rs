@@ -134,6 +134,8 @@ pub struct SettingsPage {
     pub outbound_reason: String,
     /// Why limits at ports are not enforced; empty when they are.
     pub limits_reason: String,
+    /// The function's gate.
+    pub gate: GateForm,
     /// Commands that do the same.
     pub commands: Vec<Command>,
     /// Messages at fields.
@@ -146,6 +148,21 @@ pub struct SettingsPage {
     pub loaded: u32,
     /// The state that a change is meant for.
     pub revision: String,
+}
+
+/// The form of a function's gate.
+#[derive(Debug, Clone, Default)]
+pub struct GateForm {
+    /// Whether there is one.
+    pub on: bool,
+    /// Per cent by which a version may be slower.
+    pub threshold: String,
+    /// Confidence of the intervals, in per cent.
+    pub confidence: String,
+    /// Names of saved events, one a line.
+    pub events: String,
+    /// Recorded events.
+    pub recorded: String,
 }
 
 /// `partials/delete_state.html`: what a deletion that was not made leaves in its form.

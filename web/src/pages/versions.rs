@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use crate::chrome::Chrome;
+use crate::chrome::{Badge, Chrome};
 use crate::format;
 use crate::pages::diff::{DiffView, SettingRow};
 use crate::pages::{Command, DeployProblem, FunctionHead, Moment, StartRow, Tab};
@@ -30,8 +30,23 @@ pub struct VersionRow {
     pub settings: Vec<SettingRow>,
     /// What its author should know of it.
     pub notes: Vec<String>,
+    /// What the function's gate said of it.
+    pub gate: Option<GateRow>,
     /// How its instances start.
     pub starts: StartRow,
+}
+
+/// What a gate said of a version.
+#[derive(Debug, Clone)]
+pub struct GateRow {
+    /// Whether it passed.
+    pub badge: Badge,
+    /// The version that it was compared with.
+    pub against: u32,
+    /// The experiment that compared them.
+    pub experiment: i64,
+    /// The figures, or why there are none; may be empty.
+    pub reason: String,
 }
 
 impl VersionRow {

@@ -1,12 +1,13 @@
 //! Adds a version that does not answer yet.
 
-use super::rules::still_edits;
+use super::rules::{merged, still_edits};
 use super::version::refusal;
 use crate::engine::{Engine, EngineError, registry};
-use crate::model::{Code, FunctionSpec, Meant, VersionView};
+use crate::model::{Code, FunctionPatch, FunctionSpec, Meant, VersionView};
+use crate::package::Entry;
 
 impl Engine {
-    /// Adds a version with other code and the active one's settings. The active version goes on; this one can be invoked by its
+    /// Adds a version with other settings or code than the active one. The active version goes on; this one can be invoked by its
     /// number, and activated.
     ///
     /// # Errors
@@ -14,18 +15,20 @@ impl Engine {
     pub async fn add_version(
         &self,
         name: &str,
-        code: Code,
+        patch: FunctionPatch,
+        code: Option<Code>,
         meant: Meant,
     ) -> Result<VersionView, EngineError> {
         let name = name.to_owned();
-        self.change(|engine| async move { engine.add_now(&name, code, meant).await })
+        self.change(|engine| async move { engine.add_now(&name, patch, code, meant).await })
             .await
     }
 
     async fn add_now(
         self,
         name: &str,
-        code: Code,
+        patch: FunctionPatch,
+        code: Option<Code>,
         meant: Meant,
     ) -> Result<VersionView, EngineError> {
         let function = self.function(name)?;
@@ -33,30 +36,42 @@ impl Engine {
         self.still_there(name, &function)?;
         meant.check(function.revision())?;
         let active = function.stored().active.clone();
-        still_edits(&code, active.version)?;
+        let asked = merged(&active.spec, patch);
+        self.check(&asked)?;
         let packages = &self.inner.packages;
         let base = packages.hold(&active.code_sha256);
-        let (unpacked, package) = self.install(code, Some(&base), &active.spec).await?;
+        let (sha256, bytes, package) = match code {
+            Some(code) => {
+                still_edits(&code, active.version)?;
+                let (unpacked, package) = self.install(code, Some(&base), &asked).await?;
+                (unpacked.sha256, unpacked.bytes, package)
+            }
+            None => {
+                if asked.handler != active.spec.handler {
+                    base.check(Entry::of(&asked.handler, asked.runtime)).await?;
+                }
+                (active.code_sha256.clone(), active.code_bytes, base)
+            }
+        };
         let number = self.inner.store.next_version(function.id()).await?;
         // As it will answer apart.
         let spec = FunctionSpec {
             min_instances: 0,
             keep_warm: false,
-            ..active.spec.clone()
+            ..asked.clone()
         };
         let deployment = self.deployment(function.key.clone(), number, &spec, package, None, None);
         let added = async {
             deployment.warm_up().await.map_err(refusal)?;
             let store = &self.inner.store;
-            let (sha256, bytes) = (&unpacked.sha256, unpacked.bytes);
-            let added = store.add_idle_version(function.id(), &active.spec, sha256, bytes);
+            let added = store.add_idle_version(function.id(), &asked, &sha256, bytes);
             Ok::<_, EngineError>(added.await?)
         };
         let mut version = match added.await {
             Ok(version) => version,
             Err(error) => {
                 deployment.retire();
-                packages.drop_unused(&unpacked.sha256).await;
+                packages.drop_unused(&sha256).await;
                 return Err(error);
             }
         };

@@ -52,6 +52,15 @@ impl Engine {
             .await
     }
 
+    /// Whether a change of settings is one of what a handler's time depends on.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`].
+    pub fn changes_work(&self, name: &str, patch: &FunctionPatch) -> Result<bool, EngineError> {
+        let spec = &self.function(name)?.stored().active.spec;
+        Ok(works_otherwise(spec, &merged(spec, patch.clone())))
+    }
+
     /// A change that waited may find that the one before it deleted the function.
     pub(in crate::engine) fn still_there(
         &self,
@@ -81,6 +90,11 @@ pub(super) fn share_sandboxes(one: &FunctionSpec, other: &FunctionSpec) -> bool 
     let same_network =
         one.network == other.network || one.network.is_open() && other.network.is_open();
     same_network && with == *other
+}
+
+/// Whether a handler's time may differ between two versions with the same code.
+fn works_otherwise(one: &FunctionSpec, other: &FunctionSpec) -> bool {
+    one.handler != other.handler || one.memory_mb != other.memory_mb || one.env != other.env
 }
 
 /// Reserves a name while a function is being created.

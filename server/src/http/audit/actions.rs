@@ -24,6 +24,8 @@ pub const ALL: &[&str] = &[
     "function.settings",
     "function.activate",
     "function.add_version",
+    "function.gate",
+    "function.set_gate",
     "function.delete",
     "chain.create",
     "chain.settings",

@@ -8,8 +8,10 @@ use hearth_web::respond;
 
 use crate::engine::{EngineError, VersionCode};
 use crate::http::App;
+use crate::http::functions::gate;
 use crate::http::problem::Problem;
 use crate::http::spec::{self, Fields};
+use crate::lab::Deployed;
 use crate::model::{
     Code, FileEdit, FunctionPatch, FunctionView, InvalidField, Meant, Revision, Right,
 };
@@ -51,12 +53,18 @@ pub async fn submit(
                 Ok(base) => Meant::only(Revision::of_function(function.id, base)),
                 Err(_) => Meant::Any,
             };
-            match app.engine.update(&name, patch, Some(code), meant).await {
-                Ok(deployed) => {
-                    let version = deployed.active_version;
-                    viewer.audit().detail(format!("version {version}"));
-                    return Ok(go(&headers, &format!("/functions/{name}?notice=deployed")));
-                }
+            let by = viewer.caller();
+            let deployed = app.lab.deploy(&name, patch, Some(code), meant, by).await;
+            if let Ok(deployed) = &deployed {
+                viewer.audit().detail(gate::detail(deployed));
+            }
+            let done = match deployed {
+                Ok(Deployed::Active { .. }) => Ok(format!("/functions/{name}?notice=deployed")),
+                Ok(Deployed::Gated(_)) => Ok(format!("/functions/{name}/versions?notice=gated")),
+                Err(error) => Err(gate::engine_error(error)?),
+            };
+            match done {
+                Ok(next) => return Ok(go(&headers, &next)),
                 Err(EngineError::Invalid(error)) if error.field == "base" => stale(&function),
                 Err(EngineError::Changed(_)) => stale(&app.engine.get(&name)?),
                 Err(error) => Failure::engine(error, CODE_FIELDS, &viewer.request_id)?,

@@ -31,6 +31,7 @@ pub(super) fn card(view: &ExperimentView) -> ExperimentCard {
         kind: match view.kind.as_str() {
             "tail" => "Tail latency",
             "duet" => "Duet",
+            "replay" => "Replay",
             _ => "STeLLAR",
         },
         title: view.title.clone(),
@@ -194,34 +195,7 @@ fn verdict(one: &Value, result: &Value) -> String {
     }
 }
 
-/// Sentences about a result.
-pub(super) fn remarks(view: &ExperimentView) -> Vec<String> {
-    let Some(result) = &view.result else {
-        return Vec::new();
-    };
-    let mut remarks = Vec::new();
-    if result["control_changes"].as_u64() > Some(0) {
-        let first = result["first"].as_str().unwrap_or_default();
-        remarks.push(format!(
-            "No verdict: {first} beside itself differs, too, so that this host was too noisy."
-        ));
-    }
-    let steal = result["steal_share"].as_f64();
-    if let Some(steal) = steal.filter(|steal| *steal > 0.01) {
-        remarks.push(format!(
-            "The hypervisor took {:.0} % of the processors meanwhile.",
-            steal * 100.0
-        ));
-    }
-    if result["rows"].is_array() {
-        remarks.push(
-            "Time to the first byte. TMR: p99 over the median. MR and TR: median and p99 over the warm median.".to_owned(),
-        );
-    }
-    remarks
-}
-
-fn ns(value: &Value) -> String {
+pub(super) fn ns(value: &Value) -> String {
     value.as_f64().map_or_else(|| "–".to_owned(), time)
 }
 

@@ -154,6 +154,10 @@ pub fn notice(key: &str, function: &FunctionView) -> Option<String> {
         "deployed" => format!("Version {version} is live."),
         "activated" => format!("Version {version} is live."),
         "saved" => format!("Settings saved as version {version}."),
+        "gated" => format!(
+            "The new version is compared with version {version}, which serves requests until it has passed."
+        ),
+        "gate" => "Gate saved.".to_owned(),
         "unchanged" => "No changes, no new version.".to_owned(),
         _ => return None,
     })

@@ -22,7 +22,8 @@ use crate::http::problem::Problem;
 use crate::lab::LabError;
 use crate::model::{ExperimentDetail, ExperimentState, Right};
 
-use super::experiment_view::{address, card, files, live, plots, remarks, result};
+use super::experiment_remarks::remarks;
+use super::experiment_view::{address, card, files, live, plots, result};
 use super::form::{Form, Submitted};
 use super::guard::{go, is_htmx, sentence};
 use super::session::Viewer;
@@ -156,6 +157,20 @@ fn config(form: &Form) -> Result<String, String> {
             });
             Ok(config.to_string())
         }
+        "replay" => {
+            let text = form.trimmed("speed");
+            let speed: f64 = text
+                .parse()
+                .map_err(|_| format!("Speed: {text:?} is not a number."))?;
+            let config = json!({
+                "kind": "replay",
+                "first": form.trimmed("first"),
+                "second": form.trimmed("second"),
+                "last_s": number("last", "The last")?.saturating_mul(60),
+                "speed": speed,
+            });
+            Ok(config.to_string())
+        }
         _ => Ok(form.lines("config")),
     }
 }
@@ -178,6 +193,8 @@ async fn refused(app: &App, submitted: &Submitted, problem: String) -> Result<Re
         recorded: typed("recorded", defaults.recorded),
         calls: typed("calls", defaults.calls),
         event: typed("event", defaults.event),
+        last: typed("last", defaults.last),
+        speed: typed("speed", defaults.speed),
         config: typed("config", defaults.config),
     };
     page.problem = problem;

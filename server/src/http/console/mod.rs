@@ -24,10 +24,12 @@ mod create;
 mod device;
 mod diff;
 mod events;
+mod experiment_remarks;
 mod experiment_view;
 mod form;
 mod function;
 mod functions;
+mod gate_form;
 mod guard;
 mod ingress;
 mod ingress_view;
@@ -61,6 +63,7 @@ mod theme;
 mod tokens;
 mod versions;
 mod view;
+mod what_if;
 mod workloads;
 
 use axum::Router;
@@ -89,6 +92,7 @@ pub fn router(app: App) -> Router<App> {
         )
         .route("/functions/{name}/invocations", get(invocations::page))
         .route("/functions/{name}/latency", get(latency::page))
+        .route("/functions/{name}/what-if", get(what_if::page))
         .route("/functions/{name}/invocations/{id}", get(invocation::page))
         .route(
             "/functions/{name}/call",
@@ -124,6 +128,7 @@ pub fn router(app: App) -> Router<App> {
             "/functions/{name}/settings",
             get(settings::page).post(settings::submit),
         )
+        .route("/functions/{name}/gate", post(gate_form::submit))
         .route("/functions/{name}/network", get(network::page))
         .route("/functions/{name}/network/allow", post(network::allow))
         .route(

@@ -10,7 +10,9 @@ use hearth_web::respond;
 use crate::catalog::CatalogError;
 use crate::engine::EngineError;
 use crate::http::App;
+use crate::http::functions::gate;
 use crate::http::problem::Problem;
+use crate::lab::Deployed;
 use crate::model::{FunctionView, Meant, Revision, Right, VersionView};
 
 use super::form::{Form, Submitted};
@@ -20,7 +22,7 @@ use super::meanwhile::{self, Meanwhile};
 use super::outcome::Failure;
 use super::session::Viewer;
 use super::settings_form::{present, read, typed};
-use super::{commands, ports_form, view};
+use super::{commands, gate_form, ports_form, view};
 
 /// `GET /functions/{name}/settings`.
 pub async fn page(
@@ -64,12 +66,18 @@ pub async fn submit(
         Ok(Some(patch)) => {
             viewer.audit().detail(patch.fields().join(", "));
             let meant = Meant::only(filled_in.known.clone());
-            match app.engine.update(&name, patch, None, meant).await {
-                Ok(saved) => {
-                    let version = saved.active_version;
-                    viewer.audit().detail(format!("version {version}"));
-                    return Ok(go(&headers, &with_notice(&name, "saved")));
-                }
+            let deployed = app.lab.deploy(&name, patch, None, meant, viewer.caller());
+            let deployed = deployed.await;
+            if let Ok(deployed) = &deployed {
+                viewer.audit().detail(gate::detail(deployed));
+            }
+            let done = match deployed {
+                Ok(Deployed::Active { .. }) => Ok(with_notice(&name, "saved")),
+                Ok(Deployed::Gated(_)) => Ok(format!("/functions/{name}/versions?notice=gated")),
+                Err(error) => Err(gate::engine_error(error)?),
+            };
+            match done {
+                Ok(next) => return Ok(go(&headers, &next)),
                 Err(EngineError::Changed(_)) => overtaken(&app, &name, &filled_in.known).await?,
                 Err(error) => Failure::engine(error, SettingsForm::FIELDS, &viewer.request_id)?,
             }
@@ -248,6 +256,7 @@ async fn show(
         form,
         outbound_reason: view::unavailable(app, &["network_outbound"]),
         limits_reason: ports_form::limits_reason(app),
+        gate: gate_form::present(app.lab.gate(&function.name).await?.as_ref()),
         errors: shown.failure.errors,
         problem: shown.failure.problem,
         delete_error: shown.delete_error,

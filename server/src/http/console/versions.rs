@@ -4,8 +4,9 @@ use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
+use hearth_web::chrome::{Badge, Tone};
 use hearth_web::pages::{
-    DeployProblem, Moment, VersionActivatePage, VersionDiffPage, VersionRow, VersionsPage,
+    DeployProblem, GateRow, Moment, VersionActivatePage, VersionDiffPage, VersionRow, VersionsPage,
 };
 use hearth_web::respond;
 use jiff::Timestamp;
@@ -13,9 +14,12 @@ use serde::Deserialize;
 
 use crate::engine::{EngineError, VersionChange};
 use crate::http::App;
-use crate::http::functions::version_code;
+use crate::http::functions::{gate, version_code};
 use crate::http::problem::Problem;
-use crate::model::{AuditFilter, AuditRecord, Revision, Right, VersionView};
+use crate::lab::{Deployed, LabError};
+use crate::model::{
+    AuditFilter, AuditRecord, GateState, Revision, Right, VersionGate, VersionView,
+};
 
 use super::code_files::blocking;
 use super::form::Submitted;
@@ -108,7 +112,23 @@ fn row(change: VersionChange, author: Option<String>, now: Timestamp) -> Version
         code,
         settings: diff::settings(settings),
         notes: view::messages(&version.notes),
+        gate: version.gate.map(gate_row),
         starts: view::starts(version.starts_by, version.start_reason.as_ref()),
+    }
+}
+
+fn gate_row(gate: VersionGate) -> GateRow {
+    GateRow {
+        badge: match gate.state {
+            GateState::Pending => Badge::new("being compared", Tone::Busy),
+            GateState::Passed => Badge::new("passed the gate", Tone::Good),
+            GateState::Refused => Badge::new("refused by the gate", Tone::Bad),
+            GateState::NotJudged => Badge::new("not judged", Tone::Bad),
+            GateState::Overridden => Badge::new("gate overridden", Tone::Quiet),
+        },
+        against: gate.against,
+        experiment: gate.experiment,
+        reason: gate.reason.unwrap_or_default(),
     }
 }
 
@@ -231,11 +251,22 @@ pub async fn activate(
     submitted.viewer.needs(Right::Write)?;
     let version = number(&name, &version)?;
     let audit = submitted.viewer.audit();
-    audit.detail(format!("version {version}"));
     let meant = meanwhile::meant(&submitted.form);
-    let page = match app.engine.activate(&name, version, meant).await {
-        Ok(_) => format!("/functions/{name}/versions?notice=activated"),
-        Err(EngineError::Changed(_)) => {
+    let overrides = submitted.form.trimmed("override_gate") == "true";
+    if overrides {
+        submitted.viewer.needs(Right::Admin)?;
+    }
+    let by = submitted.viewer.caller();
+    let page = match app.lab.activate(&name, version, meant, by, overrides).await {
+        Ok(deployed) => {
+            audit.detail(gate::detail(&deployed));
+            let notice = match deployed {
+                Deployed::Active { .. } => "activated",
+                Deployed::Gated(_) => "gated",
+            };
+            format!("/functions/{name}/versions?notice={notice}")
+        }
+        Err(LabError::Engine(EngineError::Changed(_))) => {
             audit.nothing_changed();
             // Invalid revisions are not repeated in URLs.
             let shown = submitted.form.trimmed("revision");

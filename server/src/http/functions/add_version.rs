@@ -11,7 +11,7 @@ use crate::http::etag;
 use crate::http::path::Path;
 use crate::http::problem::Problem;
 use crate::http::spec;
-use crate::model::VersionView;
+use crate::model::{FunctionPatch, VersionView};
 
 /// Add a version without activating it.
 ///
@@ -47,7 +47,12 @@ pub async fn add_version(
     let fields = spec::code_upload(request, &app.uploads).await?;
     let code = spec::code_only(fields, runtime)?;
     let (engine, meant) = (app.engine.clone(), etag::meant(&headers));
-    let add = async move { engine.add_version(&name, code, meant).await };
+    let add = async move {
+        let nothing_else = FunctionPatch::default();
+        engine
+            .add_version(&name, nothing_else, Some(code), meant)
+            .await
+    };
     let view = to_the_end(add).await?;
     asked.audit.detail(format!("version {}", view.version));
     Ok((StatusCode::CREATED, axum::Json(view)).into_response())

@@ -5,6 +5,7 @@ pub mod add_version;
 pub mod create;
 pub mod delete;
 pub mod events;
+pub mod gate;
 pub mod get;
 pub mod ingress;
 pub mod invocations;
@@ -19,6 +20,7 @@ pub mod put_code;
 pub mod stats;
 pub mod version_code;
 pub mod versions;
+pub mod what_if;
 
 use std::future::Future;
 

@@ -1,10 +1,10 @@
 //! `PATCH /api/v1/functions/{name}`.
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
 use axum::response::Response;
 
-use super::addressed;
+use super::gate;
 use super::to_the_end;
 use crate::http::App;
 use crate::http::auth::{Allowed, Write};
@@ -13,11 +13,12 @@ use crate::http::path::Path;
 use crate::http::problem::Problem;
 use crate::http::secrets;
 use crate::http::spec;
-use crate::model::FunctionView;
+use crate::model::{FunctionView, VersionView};
 
 /// Change settings.
 ///
-/// Creates a version with the same code and the changed settings, and activates it once its template is running.
+/// Creates a version with the same code and the changed settings, and activates it once its template is running. With a gate, a change of
+/// handler, variables or memory size is 202: the version is compared with the active one first.
 #[utoipa::path(
     patch,
     path = "/api/v1/functions/{name}",
@@ -26,10 +27,14 @@ use crate::model::FunctionView;
     security(("bearer" = ["write"])),
     params(("name" = String, Path, description = "Name of the function")),
     request_body(content = spec::PatchFunction, content_type = "application/json"),
-    responses((status = 200, description = "The function with its new version", body = FunctionView)),
+    responses(
+        (status = 200, description = "The function with its new version", body = FunctionView),
+        (status = 202, description = "The version, which is compared before it becomes active", body = VersionView,
+            headers(("Location" = String, description = "The experiment"))),
+    ),
     extensions(("x-tagged" = json!("change")), ("x-errors" = json!([
         "invalid_json", "bad_request_body", "not_found", "payload_too_large", "unsupported_media_type",
-        "invalid_field", "import_failed", "host_exhausted", "shutting_down"
+        "invalid_field", "import_failed", "host_exhausted", "shutting_down", "too_many_requests"
     ]))),
 )]
 pub async fn patch(
@@ -47,13 +52,9 @@ pub async fn patch(
     }
     secrets::may_bind(&asked.caller, &now.secrets, patch.secrets.as_deref())?;
     asked.audit.detail(patch.fields().join(", "));
-    let view = {
-        let (engine, meant) = (app.engine.clone(), etag::meant(&headers));
-        to_the_end(async move { engine.update(&name, patch, None, meant).await }).await?
-    };
-    asked
-        .audit
-        .detail(format!("version {}", view.active_version));
-    let view = addressed(&app, &headers, view);
-    etag::changed(StatusCode::OK, &view.revision(), &view)
+    let (lab, meant, by) = (app.lab.clone(), etag::meant(&headers), asked.caller);
+    let change = async move { lab.deploy(&name, patch, None, meant, &by).await };
+    let deployed = to_the_end(change).await?;
+    asked.audit.detail(gate::detail(&deployed));
+    gate::answer(&app, &headers, deployed)
 }

@@ -1,10 +1,10 @@
 //! `PUT /api/v1/functions/{name}/code`.
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
 use axum::response::Response;
 
-use super::addressed;
+use super::gate;
 use super::to_the_end;
 use crate::http::App;
 use crate::http::auth::{Allowed, Write};
@@ -12,12 +12,13 @@ use crate::http::etag;
 use crate::http::path::Path;
 use crate::http::problem::Problem;
 use crate::http::spec;
-use crate::model::{FunctionPatch, FunctionView};
+use crate::model::{FunctionPatch, FunctionView, VersionView};
 
 /// Upload new code.
 ///
 /// Creates a version with the same settings and activates it once its template is running. Until then, or if the new
-/// code is rejected, the current version keeps serving. Accepts JSON, a form with a file `code`, or the code itself as
+/// code is rejected, the current version keeps serving. With a gate it is 202: the version is stored, compared with the active one, and
+/// activated if it is not slower. Accepts JSON, a form with a file `code`, or the code itself as
 /// the body.
 #[utoipa::path(
     put,
@@ -32,10 +33,14 @@ use crate::model::{FunctionPatch, FunctionView};
         ("application/zip"),
         ("text/x-python"),
     )),
-    responses((status = 200, description = "The function with its new version", body = FunctionView)),
+    responses(
+        (status = 200, description = "The function with its new version", body = FunctionView),
+        (status = 202, description = "The version, which is compared before it becomes active", body = VersionView,
+            headers(("Location" = String, description = "The experiment"))),
+    ),
     extensions(("x-tagged" = json!("change")), ("x-errors" = json!([
         "invalid_json", "invalid_multipart", "bad_request_body", "not_found", "payload_too_large",
-        "unsupported_media_type", "invalid_field", "invalid_package", "import_failed", "host_exhausted", "shutting_down"
+        "unsupported_media_type", "invalid_field", "invalid_package", "import_failed", "host_exhausted", "shutting_down", "too_many_requests"
     ]))),
 )]
 pub async fn put_code(
@@ -49,12 +54,12 @@ pub async fn put_code(
     let fields = spec::code_upload(request, &app.uploads).await?;
     let code = spec::code_only(fields, runtime)?;
     let nothing_else = FunctionPatch::default();
-    let (engine, meant) = (app.engine.clone(), etag::meant(&headers));
-    let change = async move { engine.update(&name, nothing_else, Some(code), meant).await };
-    let view = to_the_end(change).await?;
-    asked
-        .audit
-        .detail(format!("version {}", view.active_version));
-    let view = addressed(&app, &headers, view);
-    etag::changed(StatusCode::OK, &view.revision(), &view)
+    let (lab, meant, by) = (app.lab.clone(), etag::meant(&headers), asked.caller);
+    let change = async move {
+        lab.deploy(&name, nothing_else, Some(code), meant, &by)
+            .await
+    };
+    let deployed = to_the_end(change).await?;
+    asked.audit.detail(gate::detail(&deployed));
+    gate::answer(&app, &headers, deployed)
 }

@@ -9,7 +9,7 @@ fn finished() -> Value {
 }
 
 /// Every row of the contract's REST table.
-const ROUTES: [(&str, &str); 66] = [
+const ROUTES: [(&str, &str); 70] = [
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/api/v1/node"),
@@ -22,6 +22,9 @@ const ROUTES: [(&str, &str); 66] = [
     ("post", "/api/v1/functions/{name}/versions"),
     ("get", "/api/v1/functions/{name}/versions/{n}/code"),
     ("post", "/api/v1/functions/{name}/versions/{n}/activate"),
+    ("get", "/api/v1/functions/{name}/gate"),
+    ("put", "/api/v1/functions/{name}/gate"),
+    ("delete", "/api/v1/functions/{name}/gate"),
     ("delete", "/api/v1/functions/{name}"),
     ("post", "/api/v1/functions/{name}/invoke"),
     ("post", "/api/v1/functions/{name}/versions/{n}/invoke"),
@@ -31,6 +34,7 @@ const ROUTES: [(&str, &str); 66] = [
     ("get", "/api/v1/functions/{name}/invocations"),
     ("get", "/api/v1/invocations/{id}"),
     ("get", "/api/v1/functions/{name}/stats"),
+    ("get", "/api/v1/functions/{name}/what-if"),
     ("get", "/api/v1/functions/{name}/events"),
     ("get", "/api/v1/functions/{name}/logs"),
     ("get", "/api/v1/tokens"),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::model::FunctionSpec;
 use crate::scheduler::policy::burst::Load;
 use crate::scheduler::policy::controllers::Controllers;
 use crate::scheduler::policy::periodic::Rhythm;
@@ -19,6 +20,38 @@ pub struct Limits {
     pub idle_timeout: Duration,
     /// The active controllers.
     pub controllers: Controllers,
+}
+
+/// Requests that may wait for each instance a function may have: enough to ride out a burst, few enough that one who
+/// waits is served within about this many run times.
+const QUEUE_PER_INSTANCE: u32 = 10;
+/// The shortest queue: a function of one instance still rides out a burst.
+const QUEUE_MIN: u32 = 100;
+
+impl Limits {
+    /// Those of a function with these settings.
+    pub fn of(spec: &FunctionSpec, controllers: Controllers) -> Self {
+        Self {
+            max: spec.max_concurrency,
+            min: spec.min_instances.max(u32::from(spec.keep_warm)),
+            queue: spec
+                .max_concurrency
+                .saturating_mul(QUEUE_PER_INSTANCE)
+                .max(QUEUE_MIN),
+            idle_timeout: Duration::from_secs(spec.idle_timeout_s.into()),
+            controllers,
+        }
+    }
+
+    /// With another number of instances.
+    #[must_use]
+    pub fn with_max(self, max: u32) -> Self {
+        Self {
+            max,
+            queue: max.saturating_mul(QUEUE_PER_INSTANCE).max(QUEUE_MIN),
+            ..self
+        }
+    }
 }
 
 /// What a request gets at once.

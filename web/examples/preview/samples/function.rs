@@ -134,6 +134,12 @@ pub fn versions() -> VersionsPage {
             _ => Vec::new(),
         },
         notes: Vec::new(),
+        gate: (number == 3).then(|| GateRow {
+            badge: Badge::new("refused by the gate", Tone::Bad),
+            against: 2,
+            experiment: 7,
+            reason: "is slower by +12 % with small (small +12 %, +10 % to +14 %)".into(),
+        }),
     };
     VersionsPage {
         chrome: chrome(),
@@ -177,6 +183,13 @@ pub fn settings() -> SettingsPage {
         },
         outbound_reason: String::new(),
         limits_reason: String::new(),
+        gate: GateForm {
+            on: true,
+            threshold: "5".into(),
+            confidence: "99".into(),
+            events: String::new(),
+            recorded: "20".into(),
+        },
         commands: commands(),
         errors: FieldErrors::default(),
         problem: None,

@@ -321,6 +321,13 @@ pub(super) fn settings_page() -> SettingsPage {
         },
         outbound_reason: "no network".into(),
         limits_reason: "no interface".into(),
+        gate: GateForm {
+            on: true,
+            threshold: HOSTILE.into(),
+            confidence: HOSTILE.into(),
+            events: HOSTILE.into(),
+            recorded: HOSTILE.into(),
+        },
         commands: commands(),
         errors: FieldErrors::default(),
         problem: None,

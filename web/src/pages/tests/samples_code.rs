@@ -115,6 +115,12 @@ pub(super) fn versions_page() -> VersionsPage {
             _ => Vec::new(),
         },
         notes: vec![HOSTILE.into()],
+        gate: (version != 1).then(|| GateRow {
+            badge: Badge::new("refused by the gate", Tone::Bad),
+            against: 1,
+            experiment: 7,
+            reason: HOSTILE.into(),
+        }),
     };
     VersionsPage {
         chrome: chrome(),

@@ -32,6 +32,16 @@ pub(super) const ROUTES: &[Route] = &[
         Known::Change("function.activate"),
     ),
     (
+        Method::PUT,
+        "/api/v1/functions/{name}/gate",
+        Known::Change("function.set_gate"),
+    ),
+    (
+        Method::DELETE,
+        "/api/v1/functions/{name}/gate",
+        Known::Change("function.set_gate"),
+    ),
+    (
         Method::DELETE,
         "/api/v1/functions/{name}",
         Known::Change("function.delete"),

@@ -40,6 +40,11 @@ pub(super) const ROUTES: &[Route] = &[
     ),
     (
         Method::POST,
+        "/functions/{name}/gate",
+        Known::Change("function.set_gate"),
+    ),
+    (
+        Method::POST,
         "/functions/{name}/settings",
         Known::Change("function.settings"),
     ),

@@ -9,6 +9,7 @@ impl From<LabError> for Problem {
     fn from(error: LabError) -> Self {
         let code = match error {
             LabError::Store(error) => return error.into(),
+            LabError::Engine(error) => return error.into(),
             LabError::NotFound(_) => ProblemCode::NotFound,
             LabError::State(..) => ProblemCode::ExperimentState,
             LabError::Job(_) | LabError::NoFunction(..) | LabError::Path => {

@@ -1,0 +1,107 @@
+//! Runs experiments that compare two versions.
+
+use std::path::Path;
+
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::duet::Duet;
+use super::replay::Replay;
+use super::run::{JobRunError, Outcome, Progress, Runner};
+use crate::duet::gate::{Decision, judge};
+use crate::duet::{self, DuetError, Report, events};
+use crate::replay::{self, ReplayError};
+
+/// A duet.
+pub(super) async fn duet(
+    job: &Duet,
+    runner: &Runner,
+    cancelled: watch::Receiver<bool>,
+    tell: &(dyn Fn(Progress) + Sync),
+) -> Result<Outcome, JobRunError> {
+    let settings = job.settings(Vec::new())?;
+    let recorded = match job.recorded {
+        0 => Vec::new(),
+        count => events::recorded(&runner.client, &settings.first.function, count).await?,
+    };
+    let settings = job.settings(recorded)?;
+    let watch = |progress| tell(told("calls", progress));
+    let report = match duet::run(&runner.client, &settings, cancelled, watch).await {
+        Ok(report) => report,
+        Err(DuetError::Cancelled) => return Ok(was_cancelled(&runner.out)),
+        Err(error) => return Err(error.into()),
+    };
+    outcome(report, job.threshold, runner)
+}
+
+/// A replay.
+pub(super) async fn replay(
+    job: &Replay,
+    runner: &Runner,
+    cancelled: watch::Receiver<bool>,
+    tell: &(dyn Fn(Progress) + Sync),
+) -> Result<Outcome, JobRunError> {
+    let settings = job.settings(&runner.prefix)?;
+    let traffic = job.traffic(&runner.client).await?;
+    let watch = |progress| tell(told("arrivals", progress));
+    let replayed = replay::run(&runner.client, &settings, &traffic, cancelled, watch);
+    match replayed.await {
+        Ok(report) => outcome(report, None, runner),
+        Err(ReplayError::Cancelled) => Ok(was_cancelled(&runner.out)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn told(what: &str, progress: duet::run::Progress) -> Progress {
+    Progress {
+        what: what.to_owned(),
+        done: progress.done as u64,
+        total: progress.total as u64,
+        left_s: progress.left.map(|left| left.as_secs_f64()),
+        ..Progress::default()
+    }
+}
+
+/// Writes a report's files and sums it up.
+fn outcome(
+    mut report: Report,
+    threshold: Option<f64>,
+    runner: &Runner,
+) -> Result<Outcome, JobRunError> {
+    let directory = report.create(&runner.out)?;
+    let left_out = report.benchmarks.len() - report.compared();
+    let mut summary = report.summary();
+    let (fell_short, error) = match threshold {
+        Some(threshold) => {
+            let decision = judge(&report, threshold);
+            summary["gate"] = decision.summary();
+            match decision {
+                Decision::Held => (false, None),
+                Decision::FellShort(_) => (true, None),
+                Decision::Unknown(reason) => (false, Some(format!("not judged: {reason}"))),
+            }
+        }
+        None => (
+            report.control_changes() > 0 || report.is_aa() && report.changes().count() > 0,
+            (report.compared() == 0).then(|| format!("too few trials: {left_out} events left out")),
+        ),
+    };
+    Ok(Outcome {
+        directory,
+        summary,
+        fell_short,
+        error,
+        was_cancelled: false,
+    })
+}
+
+/// Trials that were cut short decide nothing.
+fn was_cancelled(out: &Path) -> Outcome {
+    Outcome {
+        directory: out.to_owned(),
+        summary: Value::Null,
+        fell_short: false,
+        error: Some(DuetError::Cancelled.to_string()),
+        was_cancelled: true,
+    }
+}

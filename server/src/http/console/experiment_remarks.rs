@@ -1,0 +1,78 @@
+//! What is said of an experiment's result beside its figures.
+
+use hearth_lab::duet::render::certificate;
+use hearth_lab::run::noise::Noise;
+use serde_json::Value;
+
+use crate::model::ExperimentView;
+
+use super::experiment_view::ns;
+use super::guard::sentence;
+
+/// Sentences about a result.
+pub(super) fn remarks(view: &ExperimentView) -> Vec<String> {
+    let Some(result) = &view.result else {
+        return Vec::new();
+    };
+    let mut remarks = Vec::new();
+    if result["control_changes"].as_u64() > Some(0) {
+        let first = result["first"].as_str().unwrap_or_default();
+        remarks.push(format!(
+            "No verdict: {first} beside itself differs, too, so that this host was too noisy."
+        ));
+    }
+    remarks.extend(gate(&result["gate"]));
+    remarks.extend(replayed(&result["replayed"]));
+    let noise = serde_json::from_value::<Noise>(result["noise"].clone());
+    remarks.extend(noise.ok().map(|noise| sentence(&certificate(&noise))));
+    let steal = result["steal_share"].as_f64();
+    if let Some(steal) = steal.filter(|steal| *steal > 0.01) {
+        remarks.push(format!(
+            "The hypervisor took {:.0} % of the processors meanwhile.",
+            steal * 100.0
+        ));
+    }
+    if result["rows"].is_array() {
+        remarks.push(
+            "Time to the first byte. TMR: p99 over the median. MR and TR: median and p99 over the warm median.".to_owned(),
+        );
+    }
+    remarks
+}
+
+/// What a gate decided.
+fn gate(gate: &Value) -> Option<String> {
+    let word = match gate["decision"].as_str()? {
+        "held" => "Held: the second version may replace the first.",
+        "fell_short" => "Fell short: the second version",
+        _ => return None,
+    };
+    let reasons = gate["reasons"].as_array().into_iter().flatten();
+    let reasons: Vec<&str> = reasons.filter_map(Value::as_str).collect();
+    Some(match reasons.is_empty() {
+        true => word.to_owned(),
+        false => format!("{word} {}.", reasons.join("; ")),
+    })
+}
+
+/// What was replayed.
+fn replayed(replayed: &Value) -> Vec<String> {
+    let Some(source) = replayed["source"].as_str() else {
+        return Vec::new();
+    };
+    let late = ns(&replayed["late_p99_ns"]);
+    let mut remarks = vec![format!(
+        "{source}: {} arrivals within {:.0} s at {} ×, {} with their own event, {} left out because too many were under way; sent late by {late} (p99).",
+        replayed["arrivals"],
+        replayed["span_s"].as_f64().unwrap_or_default(),
+        replayed["speed"],
+        replayed["own_events"],
+        replayed["left_out"],
+    )];
+    let lacks = replayed["lacks"].as_array().into_iter().flatten();
+    let lacks: Vec<&str> = lacks.filter_map(Value::as_str).collect();
+    if !lacks.is_empty() {
+        remarks.push(format!("The copies lack {}.", lacks.join(", ")));
+    }
+    remarks
+}

@@ -1,0 +1,113 @@
+//! `/functions/{name}/what-if`: cold starts against memory with other settings.
+
+use axum::Extension;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use hearth_lab::plot::format::number;
+use hearth_web::pages::{ResultTable, WINDOWS, WhatIfPage};
+use hearth_web::respond;
+use serde::Deserialize;
+
+use crate::http::App;
+use crate::http::functions::stats::window;
+use crate::http::functions::what_if::plot;
+use crate::http::problem::Problem;
+use crate::lab::WhatIfAsked;
+use crate::model::{Right, WhatIf, WhatIfCurve};
+
+use super::session::Viewer;
+use super::view;
+
+/// The window that is shown when none is asked for.
+const FIRST: &str = "24h";
+
+/// `?window=…`
+#[derive(Debug, Default, Deserialize)]
+pub struct WhatIfQuery {
+    #[serde(default)]
+    window: String,
+}
+
+/// `GET /functions/{name}/what-if`.
+pub async fn page(
+    State(app): State<App>,
+    Extension(viewer): Extension<Viewer>,
+    Path(name): Path<String>,
+    Query(query): Query<WhatIfQuery>,
+) -> Result<Response, Problem> {
+    viewer.needs(Right::Read)?;
+    let function = app.engine.get(&name)?;
+    // Unknown values fall back to the first option.
+    let shown = WINDOWS
+        .iter()
+        .map(|(value, ..)| *value)
+        .find(|value| *value == query.window)
+        .unwrap_or(FIRST);
+    let asked = WhatIfAsked {
+        window: window(shown)?,
+        ..WhatIfAsked::default()
+    };
+    let found = app.lab.what_if(&app.history, &name, asked).await?;
+    let found = found.as_ref();
+    let page = WhatIfPage {
+        chrome: viewer.chrome(),
+        head: view::head(&app, &function).await?,
+        window: shown,
+        plot: found.map_or_else(String::new, |found| {
+            let svg = BASE64_STANDARD.encode(plot(found));
+            format!("data:image/svg+xml;base64,{svg}")
+        }),
+        table: found.map(table).unwrap_or_default(),
+        remark: found.map(remark).unwrap_or_default(),
+    };
+    Ok(respond::page(StatusCode::OK, &page))
+}
+
+fn table(found: &WhatIf) -> ResultTable {
+    let rows = |curve: &WhatIfCurve, is_today: bool| {
+        let min = curve.min_instances;
+        let name = move |timeout: u32| match is_today {
+            true => format!("today: {timeout} s, at least {min}"),
+            false => format!("{timeout} s, at least {min}"),
+        };
+        let row = move |point: &crate::model::WhatIfPoint| {
+            let cells = vec![
+                number(point.cold as f64),
+                format!("{} %", number(point.cold_share * 100.0)),
+                number(point.queued as f64),
+                number(point.refused as f64),
+                format!("{} MiB", number(point.memory_mib)),
+                point.most_instances.to_string(),
+            ];
+            (name(point.idle_timeout_s), String::new(), cells)
+        };
+        curve.points.iter().map(row).collect::<Vec<_>>()
+    };
+    let mut all = rows(&found.today, true);
+    all.extend(found.curves.iter().flat_map(|curve| rows(curve, false)));
+    ResultTable {
+        headings: vec![
+            "Idle timeout, instances kept",
+            "Cold",
+            "Share",
+            "Queued",
+            "Refused",
+            "Memory (mean)",
+            "Most instances",
+        ],
+        rows: all,
+    }
+}
+
+fn remark(found: &WhatIf) -> String {
+    format!(
+        "Simulated with the scheduler\u{2019}s own policy: {} calls, {} of them cold when they came. A start takes {} ms, an instance {} MiB. The dot is today\u{2019}s setting.",
+        number(found.calls as f64),
+        number(found.recorded_cold as f64),
+        number(found.start_ms),
+        number(found.instance_mib),
+    )
+}

@@ -1,0 +1,277 @@
+//! Gates: new versions of a function that has one are stored, compared with the active one by an experiment, and activated if they are
+//! not slower.
+//!
+//! ```text
+//! deploy, activate ──▶ Pending ──▶ Passed: active
+//!                        │  │ override by an admin
+//!                        │  ▼
+//!                        │ Overridden: active
+//!                        ▼
+//!                      Refused (slower, or fails), NotJudged (noise, no agent in time, cancelled, overtaken)
+//! ```
+//!
+//! `verdict.rs` decides. What a version's state says is what the store has: a restart loses nothing.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{Lab, LabError};
+use crate::engine::EngineError;
+use crate::model::{
+    ActorKind, Caller, Code, FunctionPatch, FunctionView, Gate, GateState, InvalidField, Meant,
+    VersionGate, VersionView,
+};
+use crate::store::PendingGate;
+
+/// What became of a version that is to be active.
+#[derive(Debug)]
+pub enum Deployed {
+    /// It is.
+    Active {
+        /// The function with it.
+        function: Box<FunctionView>,
+        /// What the gate said of it, which an admin has overridden.
+        overridden: Option<String>,
+    },
+    /// It is being compared.
+    Gated(Box<VersionView>),
+}
+
+impl Deployed {
+    fn active(function: FunctionView) -> Self {
+        Self::Active {
+            function: Box::new(function),
+            overridden: None,
+        }
+    }
+}
+
+impl Lab {
+    pub(super) fn function_id(&self, name: &str) -> Result<i64, EngineError> {
+        let id = self.0.engine.id_of(name);
+        id.ok_or_else(|| EngineError::NotFound(format!("function \"{name}\"")))
+    }
+
+    /// A function's gate.
+    ///
+    /// # Errors
+    /// [`LabError::Engine`] when there is no such function, [`LabError::Store`].
+    pub async fn gate(&self, name: &str) -> Result<Option<Gate>, LabError> {
+        Ok(self.0.store.gate(self.function_id(name)?).await?)
+    }
+
+    /// Sets a function's gate, or takes it away. Returns whether there was anything to change.
+    ///
+    /// # Errors
+    /// [`LabError::Engine`] when there is no such function, or a field breaks its rule; [`LabError::Store`].
+    pub async fn set_gate(&self, name: &str, gate: Option<Gate>) -> Result<bool, LabError> {
+        let function = self.function_id(name)?;
+        if let Some(gate) = &gate {
+            gate.check().map_err(EngineError::from)?;
+            self.saved_events(function, gate).await?;
+        }
+        Ok(self.0.store.set_gate(function, gate.as_ref()).await?)
+    }
+
+    /// Changes a function as [`crate::engine::Engine::update`] does, unless it has a gate that the new version must pass first.
+    ///
+    /// # Errors
+    /// [`LabError`]; the active version stays.
+    pub async fn deploy(
+        &self,
+        name: &str,
+        patch: FunctionPatch,
+        code: Option<Code>,
+        meant: Meant,
+        by: &Caller,
+    ) -> Result<Deployed, LabError> {
+        let engine = &self.0.engine;
+        let gate = self.gate(name).await?;
+        let is_gated = code.is_some() || engine.changes_work(name, &patch)?;
+        let Some(gate) = gate.filter(|_| is_gated) else {
+            let view = engine.update(name, patch, code, meant).await?;
+            return Ok(Deployed::active(view));
+        };
+        // Before anything is stored.
+        self.has_room().await?;
+        let version = engine.add_version(name, patch, code, meant).await?;
+        self.compare(name, version.version, &gate, by).await
+    }
+
+    /// Activates a version, unless the function's gate must be passed first: by one that was never active, and has not passed it beside
+    /// the version that is active now.
+    ///
+    /// # Errors
+    /// [`LabError`]; the active version stays.
+    pub async fn activate(
+        &self,
+        name: &str,
+        version: u32,
+        meant: Meant,
+        by: &Caller,
+        overrides: bool,
+    ) -> Result<Deployed, LabError> {
+        let (engine, store) = (&self.0.engine, &self.0.store);
+        let function = self.function_id(name)?;
+        let said = store.version_gates(function).await?.remove(&version);
+        let view = engine.get(name)?;
+        let passed = said.as_ref().is_some_and(|said| {
+            said.state == GateState::Passed && said.against == view.active_version
+        });
+        let gate = store.gate(function).await?;
+        let is_free =
+            passed || view.active_version == version || store.was_active(function, version).await?;
+        let Some(gate) = gate.filter(|_| !is_free) else {
+            return Ok(Deployed::active(
+                engine.activate(name, version, meant).await?,
+            ));
+        };
+        if overrides {
+            let function = Box::new(engine.activate(name, version, meant).await?);
+            let overridden = self.note_override(function.id, version, said).await?;
+            return Ok(Deployed::Active {
+                function,
+                overridden: Some(overridden),
+            });
+        }
+        meant.check(view.revision()).map_err(EngineError::from)?;
+        // Fails for a version that is not there.
+        let gated = self.gated(name, version).await?;
+        if said.is_some_and(|said| said.state == GateState::Pending) {
+            return Ok(gated);
+        }
+        self.has_room().await?;
+        self.compare(name, version, &gate, by).await
+    }
+
+    /// Keeps that an admin has activated a version all the same. Returns what the gate had said.
+    async fn note_override(
+        &self,
+        function: i64,
+        version: u32,
+        said: Option<VersionGate>,
+    ) -> Result<String, LabError> {
+        let Some(said) = said else {
+            return Ok("it had not been compared".to_owned());
+        };
+        let words = match said.state {
+            GateState::Pending => {
+                let _ = self.cancel(said.experiment).await;
+                format!("experiment {} was not over", said.experiment)
+            }
+            _ => {
+                let reason = said.reason.unwrap_or_default();
+                format!("{reason} (experiment {})", said.experiment)
+            }
+        };
+        let store = &self.0.store;
+        store
+            .end_gate(function, version, GateState::Overridden, &words)
+            .await?;
+        Ok(words)
+    }
+
+    /// Has a version that is stored compared with the active one.
+    async fn compare(
+        &self,
+        name: &str,
+        version: u32,
+        gate: &Gate,
+        by: &Caller,
+    ) -> Result<Deployed, LabError> {
+        let view = self.0.engine.get(name)?;
+        let against = view.active_version;
+        self.overtake(view.id, version).await?;
+        let (names, events): (Vec<String>, Vec<Value>) =
+            self.saved_events(view.id, gate).await?.into_iter().unzip();
+        let config = json!({
+            "kind": "duet",
+            "first": format!("{name}@{against}"),
+            "second": format!("{name}@{version}"),
+            "events": events,
+            "names": names,
+            "recorded": gate.recorded,
+            "confidence": gate.confidence_percent / 100.0,
+            "threshold": gate.threshold_percent / 100.0,
+        });
+        let made = self.create(config.to_string().as_bytes(), by.name()).await;
+        let experiment = made?.view.id;
+        let within = Duration::from_secs(gate.within_s.into());
+        let deadline = Timestamp::now().checked_add(within);
+        let pending = PendingGate {
+            function: view.id,
+            name: name.to_owned(),
+            version,
+            against,
+            experiment,
+            actor_kind: match by {
+                Caller::User(_) => ActorKind::User,
+                Caller::Token(_) => ActorKind::Token,
+            },
+            actor: by.name().to_owned(),
+            deadline: deadline.unwrap_or(Timestamp::MAX),
+        };
+        self.0.store.begin_gate(&pending).await?;
+        tracing::info!(
+            function = name,
+            version,
+            experiment,
+            "compared before it is active"
+        );
+        self.gated(name, version).await
+    }
+
+    async fn gated(&self, name: &str, version: u32) -> Result<Deployed, LabError> {
+        let versions = self.0.engine.versions(name).await?;
+        let found = versions.into_iter().find(|one| one.version == version);
+        let missing = || EngineError::NotFound(format!("version {version} of function \"{name}\""));
+        Ok(Deployed::Gated(Box::new(found.ok_or_else(missing)?)))
+    }
+
+    /// Gives up the comparisons of a function's other versions: only the newest wish counts.
+    async fn overtake(&self, function: i64, version: u32) -> Result<(), LabError> {
+        let _one = self.0.deciding.lock().await;
+        let pending = self.0.store.pending_gates().await?;
+        for other in pending.iter().filter(|other| other.function == function) {
+            let _ = self.cancel(other.experiment).await;
+            let reason = format!("version {version} is to become active instead");
+            self.decide(other, GateState::NotJudged, &reason).await?;
+        }
+        Ok(())
+    }
+
+    /// The saved events that a gate names, each with its name; all of them if it names none.
+    async fn saved_events(
+        &self,
+        function: i64,
+        gate: &Gate,
+    ) -> Result<Vec<(String, Value)>, LabError> {
+        let store = &self.0.store;
+        let saved = store.saved_events(function).await?;
+        if let Some(missing) = gate
+            .events
+            .iter()
+            .find(|name| saved.iter().all(|event| event.name != **name))
+        {
+            return Err(EngineError::from(InvalidField {
+                field: "events".to_owned(),
+                value: Value::from(missing.chars().take(100).collect::<String>()).to_string(),
+                rule: "must be names of saved events of the function".to_owned(),
+            })
+            .into());
+        }
+        let mut events = Vec::new();
+        for event in saved {
+            if !gate.events.is_empty() && !gate.events.contains(&event.name) {
+                continue;
+            }
+            let text = store.saved_event(function, event.id).await?;
+            if let Some(value) = text.and_then(|text| serde_json::from_str(&text).ok()) {
+                events.push((event.name, value));
+            }
+        }
+        Ok(events)
+    }
+}

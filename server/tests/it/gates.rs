@@ -1,0 +1,247 @@
+//! Gates: new versions that are compared before they become active.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::experiments::agent;
+use crate::support::{Browser, Client, Server, TOKEN, eventually};
+
+const GATE: &str = "/api/v1/functions/summed/gate";
+const CODE: &str = "/api/v1/functions/summed/code";
+
+/// Code that works so hard.
+fn code(work: u32) -> Value {
+    let text = format!("def handler(event, context):\n    return sum(range({work}))\n");
+    json!({"code": {"inline": text}})
+}
+
+async fn function(client: &Client) -> Value {
+    client
+        .get("/api/v1/functions/summed")
+        .await
+        .expect(200)
+        .json()
+}
+
+async fn version(client: &Client, number: u64) -> Value {
+    let path = "/api/v1/functions/summed/versions";
+    let list = client.get(path).await.expect(200).json();
+    let items = list["items"].as_array().expect("a list");
+    let found = items.iter().find(|one| one["version"] == number);
+    found.expect("the version").clone()
+}
+
+/// A version once its gate has decided.
+async fn decided(client: &Client, number: u64) -> Value {
+    eventually("it is decided", Duration::from_secs(120), || async {
+        let found = version(client, number).await;
+        (found["gate"]["state"] != "pending").then_some(found)
+    })
+    .await
+}
+
+/// A version once its gate has judged it. One comparison in a hundred finds by chance that the active version differs from itself.
+async fn judged(client: &Client, number: u64) -> Value {
+    let activate = format!("/api/v1/functions/summed/versions/{number}/activate");
+    for _ in 0..5 {
+        let found = decided(client, number).await;
+        if found["gate"]["state"] != "not_judged" {
+            return found;
+        }
+        client.post(&activate, &Value::Null).await.expect(202);
+    }
+    panic!("five comparisons were too noisy");
+}
+
+async fn audited(client: &Client, action: &str) -> Vec<String> {
+    let path = format!("/api/v1/audit?target=summed&action={action}");
+    let list = client.get(&path).await.expect(200).json();
+    let items = list["items"].as_array().expect("a list");
+    let details = items.iter().map(|one| one["detail"].as_str());
+    details.map(|one| one.expect("text").to_owned()).collect()
+}
+
+/// A client with a token of these rights.
+async fn with_rights(server: &Server, rights: &[&str]) -> Client {
+    let body = json!({"name": rights.join("+"), "rights": rights});
+    let made = server.client().post("/api/v1/tokens", &body).await;
+    let token = made.expect(201).json()["token"].clone();
+    Client::at(&server.url, token.as_str())
+}
+
+#[tokio::test]
+async fn slower_versions_are_refused_with_figures_and_an_admin_may_override() {
+    let server = Server::start();
+    let client = server.client();
+    client
+        .deploy(
+            "summed",
+            "def handler(event, context):\n    return 1\n",
+            json!({}),
+        )
+        .await;
+    client.put(CODE, &code(3000)).await.expect(200);
+    let browser = Browser::logged_in(&server, TOKEN).await;
+    let saved = [("event_name", "small"), ("event", "{\"a\": 1}")];
+    browser
+        .submit("/functions/summed/events", &saved)
+        .await
+        .expect(303);
+
+    client.get(GATE).await.problem(404, "not_found");
+    for bad in [
+        json!({"threshold_percent": -1}),
+        json!({"threshold": 5}),
+        json!({"events": ["none"]}),
+        json!([]),
+    ] {
+        client.put(GATE, &bad).await.problem(422, "invalid_field");
+    }
+    let writer = with_rights(&server, &["read", "invoke", "write"]).await;
+    let gate = json!({"threshold_percent": 20, "events": ["small"]});
+    let set = writer.put(GATE, &gate).await.expect(200).json();
+    assert_eq!(set["confidence_percent"], 99.0, "{set}");
+    // It is no gate if whoever deploys can open it.
+    let open = json!({"threshold_percent": 1000});
+    writer.put(GATE, &open).await.problem(403, "forbidden");
+    writer.delete(GATE).await.problem(403, "forbidden");
+
+    // Nothing of what a handler does changes: no comparison.
+    let limits = json!({"timeout_ms": 9000});
+    client
+        .patch("/api/v1/functions/summed", &limits)
+        .await
+        .expect(200);
+
+    // No agent is there: the version waits, and the active one serves.
+    let slower = writer.put(CODE, &code(30000)).await.expect(202);
+    let location = slower.header("location").to_owned();
+    let slower = slower.json();
+    assert_eq!(slower["version"], 4, "{slower}");
+    assert_eq!(slower["gate"]["state"], "pending", "{slower}");
+    assert_eq!(slower["gate"]["against"], 3);
+    assert_eq!(function(&client).await["active_version"], 3);
+    let experiment = client.get(&location).await.expect(200).json();
+    assert_eq!(experiment["title"], "May summed@4 replace summed@3?");
+    assert_eq!(experiment["config"]["names"], json!(["small"]));
+    let activate = "/api/v1/functions/summed/versions/4/activate";
+    writer.post(activate, &Value::Null).await.expect(202);
+    let missing = "/api/v1/functions/summed/versions/9/activate";
+    writer
+        .post(missing, &Value::Null)
+        .await
+        .problem(404, "not_found");
+
+    // A restart loses nothing of what waits.
+    let server = server.restart();
+    let client = server.client();
+    let writer = with_rights(&server, &["read", "write"]).await;
+    let _agent = agent(&server);
+    let refused = judged(&client, 4).await;
+    assert_eq!(refused["gate"]["state"], "refused", "{refused}");
+    let reason = refused["gate"]["reason"].as_str().expect("figures");
+    assert!(
+        reason.contains("is slower by +") && reason.contains("small"),
+        "{reason}"
+    );
+    assert_eq!(function(&client).await["active_version"], 3);
+    let records = audited(&client, "function.gate").await;
+    assert!(
+        records[0].contains("version 4, refused") && records[0].contains("is slower by +"),
+        "{records:?}"
+    );
+
+    // An admin may, and the audit log has the figures.
+    let overriding = format!("{activate}?override_gate=true");
+    writer
+        .post(&overriding, &Value::Null)
+        .await
+        .problem(403, "forbidden");
+    let active = client.post(&overriding, &Value::Null).await.expect(200);
+    assert_eq!(active.json()["active_version"], 4);
+    assert_eq!(version(&client, 4).await["gate"]["state"], "overridden");
+    let records = audited(&client, "function.activate").await;
+    assert!(
+        records[0].contains("version 4, gate overridden: is slower by +"),
+        "{records:?}"
+    );
+
+    // One that is faster becomes active by itself.
+    writer.put(CODE, &code(3001)).await.expect(202);
+    let passed = judged(&client, 5).await;
+    assert_eq!(passed["gate"]["state"], "passed", "{passed}");
+    assert_eq!(function(&client).await["active_version"], 5);
+    // What was active before is gone back to at once.
+    let back = "/api/v1/functions/summed/versions/3/activate";
+    writer.post(back, &Value::Null).await.expect(200);
+
+    let browser = Browser::logged_in(&server, TOKEN).await;
+    let page = browser.get("/functions/summed/versions").await.expect(200);
+    let page = page.text();
+    for part in [
+        "gate overridden",
+        "passed the gate",
+        "Compared with version 3",
+    ] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+    let page = browser.get("/functions/summed/settings").await.expect(200);
+    assert!(page.text().contains("id=\"gate-form\""));
+    let off = browser
+        .submit("/functions/summed/gate", &[("on", "")])
+        .await;
+    off.expect(303);
+    client.get(GATE).await.problem(404, "not_found");
+    client.put(CODE, &code(30001)).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_comparison_that_does_not_happen_is_not_judged() {
+    let server = Server::start();
+    let client = server.client();
+    let first = "def handler(event, context):\n    return 1\n";
+    client.deploy("summed", first, json!({})).await;
+    client.put(GATE, &json!({})).await.expect(200);
+
+    let cancelled = client.put(CODE, &code(1)).await.expect(202);
+    let experiment = cancelled.header("location").to_owned();
+    client
+        .post(&format!("{experiment}/cancel"), &Value::Null)
+        .await
+        .expect(200);
+    let found = decided(&client, 2).await;
+    assert_eq!(found["gate"]["state"], "not_judged", "{found}");
+    assert_eq!(found["gate"]["reason"], "it was cancelled");
+
+    // It may try again; a newer one overtakes it.
+    let activate = "/api/v1/functions/summed/versions/2/activate";
+    client.post(activate, &Value::Null).await.expect(202);
+    let changed = client
+        .patch("/api/v1/functions/summed", &json!({"memory_mb": 256}))
+        .await
+        .expect(202);
+    let experiment = changed.header("location").to_owned();
+    let found = decided(&client, 2).await;
+    assert_eq!(
+        found["gate"]["reason"],
+        "version 3 is to become active instead"
+    );
+
+    client.delete(&experiment).await.expect(204);
+    let found = decided(&client, 3).await;
+    assert_eq!(found["gate"]["reason"], "its experiment was deleted");
+    assert_eq!(function(&client).await["active_version"], 1);
+
+    // Code that does not import is refused before anything is compared.
+    let broken = json!({"code": {"inline": "import nothing_of_this_name\n"}});
+    client
+        .put(CODE, &broken)
+        .await
+        .problem(422, "import_failed");
+    // A function that is deleted takes its comparisons along.
+    client.put(CODE, &code(2)).await.expect(202);
+    client.delete("/api/v1/functions/summed").await.expect(204);
+    client.deploy("summed", first, json!({})).await;
+    client.get(GATE).await.problem(404, "not_found");
+}

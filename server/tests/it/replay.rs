@@ -1,0 +1,181 @@
+//! Replays: what came to a function, sent once more to copies of two versions.
+
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::process::Command;
+
+use crate::experiments::agent;
+use crate::support::{Client, Server, TOKEN, eventually};
+
+const FAST: &str = "def handler(event, context):\n    return sum(range(event['work']))\n";
+const SLOW: &str = "def handler(event, context):\n    return sum(range(9 * event['work']))\n";
+
+/// A function with a history, and a slower version that is not active.
+async fn with_history(client: &Client) {
+    let settings = json!({"env": {"KEY": "s3cr3t"}});
+    client.deploy("summed", FAST, settings).await;
+    for work in 0..30 {
+        let event = json!({"work": 2000 + work});
+        client.invoke("summed", &event).await.expect(200);
+    }
+    let slow = json!({"code": {"inline": SLOW}});
+    client
+        .post("/api/v1/functions/summed/versions", &slow)
+        .await
+        .expect(201);
+}
+
+async fn functions(client: &Client) -> Vec<String> {
+    let list = client.get("/api/v1/functions").await.expect(200).json();
+    let items = list["items"].as_array().expect("a list");
+    let names = items.iter().map(|one| one["name"].as_str());
+    names.map(|name| name.expect("a name").to_owned()).collect()
+}
+
+async fn replay(server: &Server, arguments: &[&str]) -> Output {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hearth"));
+    command
+        .args(["lab", "replay"])
+        .args(arguments)
+        .arg("--out")
+        .arg(directory.path())
+        .env("HEARTH_URL", &server.url)
+        .env("HEARTH_TOKEN", TOKEN)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    let done = tokio::time::timeout(Duration::from_secs(120), command.output());
+    done.await.expect("it ends").expect("it runs")
+}
+
+fn said(output: &Output) -> String {
+    let (out, err) = (&output.stdout, &output.stderr);
+    String::from_utf8_lossy(out).into_owned() + &String::from_utf8_lossy(err)
+}
+
+#[tokio::test]
+async fn a_history_is_replayed_to_a_slower_version() {
+    let server = Server::start();
+    let client = server.client();
+    with_history(&client).await;
+    let _agent = agent(&server);
+    let config = json!({"kind": "replay", "first": "summed", "second": "summed@2", "speed": 2});
+    let made = client.post("/api/v1/experiments", &config).await;
+    let address = made.expect(201).header("location").to_owned();
+    let found = eventually("it ends", Duration::from_secs(120), || async {
+        let found = client.get(&address).await.expect(200).json();
+        let state = found["state"].as_str().expect("a state").to_owned();
+        (!["queued", "running"].contains(&state.as_str())).then_some(found)
+    })
+    .await;
+    assert!(
+        ["succeeded", "fell_short"].contains(&found["state"].as_str().expect("a state")),
+        "{found}"
+    );
+    let result = &found["result"];
+    assert_eq!(result["replayed"]["arrivals"], 30, "{found}");
+    // The history keeps the events of the first few invocations a second.
+    let own = result["replayed"]["own_events"].as_u64();
+    assert!((Some(1)..=Some(30)).contains(&own), "{found}");
+    assert_eq!(result["replayed"]["lacks"], json!(["env.KEY"]));
+    let benchmarks = result["benchmarks"].as_array().expect("benchmarks");
+    assert_eq!(
+        (&benchmarks[0]["title"], &benchmarks[1]["title"]),
+        (&json!("replayed"), &json!("recorded"))
+    );
+    assert_eq!(benchmarks[0]["trials"], 30, "{found}");
+    let change = benchmarks[0]["change"]["estimate"].as_f64();
+    assert!(change > Some(1.0), "{found}");
+    // By chance the first version differs from itself, and there is no verdict.
+    let verdict = match result["control_changes"].as_u64() {
+        Some(0) => json!("slower"),
+        _ => json!(null),
+    };
+    assert_eq!(benchmarks[0]["verdict"], verdict, "{found}");
+    let noise = &result["noise"];
+    assert_eq!(noise["control"]["compared"], 1, "{found}");
+    assert!(
+        noise["fdatasync"]["median_ns"].as_f64() > Some(0.0),
+        "{found}"
+    );
+    assert_eq!(functions(&client).await, ["summed"]);
+    // The copies' requests are theirs.
+    let list = client
+        .get("/api/v1/functions/summed/invocations?limit=1000")
+        .await
+        .expect(200)
+        .json();
+    assert_eq!(list["items"].as_array().map(Vec::len), Some(30));
+
+    for (bad, expected) in [
+        (
+            json!({"kind": "replay", "first": "summed", "speed": 0.5}),
+            "speed: 1 to 100",
+        ),
+        (
+            json!({"kind": "replay", "first": "nobody"}),
+            "no function \"nobody\"",
+        ),
+        (
+            json!({"kind": "replay", "first": "summed", "trace": {"text": "app,func,end_timestamp,duration\na,b,c\n"}}),
+            "trace: line 2: 4 fields, not 3",
+        ),
+    ] {
+        let answer = client.post("/api/v1/experiments", &bad).await;
+        let problem = answer.problem(422, "invalid_experiment");
+        let detail = problem["detail"].as_str().expect("a detail");
+        assert!(detail.contains(expected), "{detail}");
+    }
+}
+
+#[tokio::test]
+async fn traces_are_replayed_and_broken_ones_refused() {
+    let server = Server::start();
+    let client = server.client();
+    let code = "def handler(event, context):\n    return 1\n";
+    client.deploy("summed", code, json!({})).await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("trace.txt");
+    let lines: Vec<String> = (0..40)
+        .map(|number| format!("app,f{},{}.5,0.25", number % 2, 100 + number))
+        .collect();
+    let text = format!("app,func,end_timestamp,duration\n{}\n", lines.join("\n"));
+    std::fs::write(&path, &text).expect("written");
+    let trace = path.to_str().expect("a path");
+
+    let one = [
+        "summed",
+        "--trace",
+        trace,
+        "--function",
+        "f1",
+        "--speed",
+        "100",
+    ];
+    let done = replay(&server, &one).await;
+    let told = said(&done);
+    // A/A: by chance something may differ.
+    assert!(matches!(done.status.code(), Some(0 | 1)), "{told}");
+    assert!(
+        told.contains("Azure's trace of 2021: 20 arrivals within 38 s at 100 x"),
+        "{told}"
+    );
+    let nobody = ["summed", "--trace", trace, "--function", "f9"];
+    let done = replay(&server, &nobody).await;
+    assert_eq!(done.status.code(), Some(2));
+    assert!(said(&done).contains("no invocation of that function"));
+    std::fs::write(&path, text + "app,f0,soon,1\n").expect("written");
+    let done = replay(&server, &["summed", "--trace", trace]).await;
+    assert_eq!(done.status.code(), Some(2));
+    let told = said(&done);
+    assert!(
+        told.contains("line 42: end_timestamp: \"soon\" is no number of seconds"),
+        "{told}"
+    );
+    let done = replay(&server, &["summed", "--last", "3600"]).await;
+    assert!(said(&done).contains("the history has no invocation of summed"));
+    assert_eq!(functions(&client).await, ["summed"]);
+}
