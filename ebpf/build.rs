@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// `probe` is for tests; the crate embeds the others.
-const PROGRAMS: [&str; 7] = [
-    "flood", "gateway", "ingress", "nothing", "probe", "redirect", "sproxy",
+const PROGRAMS: [&str; 8] = [
+    "audit", "flood", "gateway", "ingress", "nothing", "probe", "redirect", "sproxy",
 ];
 
 fn main() {
@@ -27,6 +27,8 @@ fn main() {
                 "-Wno-sign-compare",
             ])
             .args(["-target", "bpf", "-mcpu=v3"])
+            // Where a function's arguments are is a matter of the architecture.
+            .arg(format!("-D__TARGET_ARCH_{}", kernel_name(&architecture)))
             // Debian keeps <asm/types.h> in a directory of the architecture.
             .arg(format!("-I/usr/include/{architecture}-linux-gnu"))
             // Paths in the debugging information would make the build depend on where it runs.
@@ -49,5 +51,14 @@ fn main() {
                 panic!("cannot run {compiler} ({error}): scripts/setup.sh build installs it")
             }
         }
+    }
+}
+
+/// What the kernel calls an architecture.
+fn kernel_name(architecture: &str) -> &str {
+    match architecture {
+        "x86_64" => "x86",
+        "aarch64" => "arm64",
+        other => other,
     }
 }

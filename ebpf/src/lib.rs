@@ -6,6 +6,7 @@
 //! [`sproxy::Descriptors`], [`xsk::Socket`] from [`xsk::Opened`].
 //!
 //! The modules are listed so that each uses only those below it:
+//! - [`audit`]: counts what processes do on a request's path, for measurements
 //! - [`Floor`]: what to measure the programs beside
 //! - [`Flood`]: a generator of packets for measurements
 //! - [`Redirect`]: forwarding past the stack
@@ -25,6 +26,8 @@
 //! - [`packet`]: the twin of the programs' parser
 //! - [`clock`]: the kernel's clock that time stamps and expiries are in
 #![deny(unsafe_code)]
+
+pub mod audit;
 
 mod floor;
 

@@ -1,5 +1,6 @@
 //! The programs in the kernel, by `BPF_PROG_TEST_RUN` and over interfaces in network namespaces of the tests' own.
 
+mod audit;
 mod corpus;
 mod datagrams;
 mod frames;
