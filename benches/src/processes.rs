@@ -50,9 +50,8 @@ pub fn servers(started: u32) -> Vec<Process> {
     all
 }
 
-/// User and system time of a process and of all that it and its children have started. What ends meanwhile is missing, so it
-/// is for differences while nothing starts or ends.
-pub fn family_cpu_time(root: u32) -> anyhow::Result<Duration> {
+/// A process and all that it and its children have started.
+pub fn family(root: u32) -> Vec<Process> {
     let all = all();
     let is_of_family = |process: &&Process| {
         let mut above = Some(*process);
@@ -64,7 +63,13 @@ pub fn family_cpu_time(root: u32) -> anyhow::Result<Duration> {
         }
         false
     };
-    let family: Vec<&Process> = all.values().filter(is_of_family).collect();
+    all.values().filter(is_of_family).cloned().collect()
+}
+
+/// User and system time of a process and of all that it and its children have started. What ends meanwhile is missing, so it
+/// is for differences while nothing starts or ends.
+pub fn family_cpu_time(root: u32) -> anyhow::Result<Duration> {
+    let family = family(root);
     anyhow::ensure!(!family.is_empty(), "process {root} has ended");
     // One that has just ended has no figure. Servers end the threads of connections that are closed: their time counts.
     let spent = family.iter().filter_map(|process| cpu_ticks(process.pid));

@@ -1,8 +1,11 @@
 //! The report: a Markdown page with a table and a plot for each category.
 
+mod audit;
 mod curve;
 mod goals;
+mod lengths;
 mod page;
+mod panel;
 mod plot;
 
 use std::path::Path;
@@ -80,6 +83,11 @@ pub fn write(from: &Path, to: &Path) -> anyhow::Result<()> {
         }
         if let Some(svg) = curve::draw(document) {
             std::fs::write(to.join(curve::FILE), svg)?;
+        }
+        for (connections, file) in lengths::FILES {
+            if let Some(svg) = lengths::draw(document, connections) {
+                std::fs::write(to.join(file), svg)?;
+            }
         }
     }
     std::fs::write(to.join("README.md"), page::write(&documents))?;

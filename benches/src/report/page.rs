@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::format::{number, percentile, time};
-use super::{Documents, curve, goals};
+use super::{Documents, audit, curve, goals, lengths};
 use crate::results::Document;
 use crate::suites::ingress::datagrams;
 use crate::suites::ingress::flood::{self, PACKETS};
@@ -21,7 +21,7 @@ const COLUMNS: [(&str, &str); 5] = [
 ];
 
 /// What is to be known of each suite before its figures are read.
-const INTRODUCTIONS: [(&str, &str); 11] = [
+const INTRODUCTIONS: [(&str, &str); 12] = [
     (
         "ring",
         "The shared-memory ring alone, then a round trip of 1 KB over every common transport. Where reading the clock \
@@ -96,6 +96,17 @@ const INTRODUCTIONS: [(&str, &str); 11] = [
          into its memory, and over a veth in native mode once before. CPU per datagram is that of client and server, with what \
          the kernel does on their time. There is no runtime for native functions yet. Through the host, a request from a \
          sandbox passes one namespace: what is redirected meets no rule and no translation of its address.",
+    ),
+    (
+        "chains",
+        "A chain\u{2019}s functions pass on what they get, in place; hop by hop, a client calls the same functions by their URLs, one after \
+         the other. What a request costs is counted by programs in the kernel, at tracepoints and at functions in user space. Copies \
+         are counted with payloads of 5 KB: system calls that move as much are copies by the kernel; in user space those by the C \
+         library are seen, those by instructions of the compiler\u{2019}s own are not; what moves as much with 1 KB is none. A pass through TCP is a \
+         system call in which TCP sends or receives. On loopback a packet is received while it is sent, so interrupts and packets are \
+         those of the whole host, the client\u{2019}s included, without timers. JSON and HTTP are calls of the functions that read and write \
+         them. The boutique\u{2019}s users do not wait between tasks. Its services hop by hop are called by the client, without front end \
+         and checkout, so that is the least it could take.",
     ),
     (
         "memory",
@@ -183,6 +194,7 @@ fn suite(document: &Document, page: &mut String) {
     for category in categories(document) {
         latencies(document, category, page);
     }
+    audit::write(document, page);
     figures(document, page);
 }
 
@@ -206,6 +218,9 @@ fn latencies(document: &Document, category: &str, page: &mut String) {
             "![Requests/s and p99 by the flood's rate]({})\n",
             curve::FILE
         );
+    }
+    if let Some(file) = lengths::file_of(category) {
+        let _ = writeln!(page, "![Requests/s, p50 and p99 by length]({file})\n");
     }
     let _ = writeln!(
         page,
@@ -243,6 +258,7 @@ fn figures(document: &Document, page: &mut String) {
     let mut rows = document
         .figures
         .iter()
+        .filter(|figure| !audit::is_audit(&figure.category))
         // What was not timed has no row in a table of latencies.
         .filter(|figure| {
             COLUMNS.iter().all(|(unit, _)| figure.unit != *unit)

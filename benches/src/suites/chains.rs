@@ -1,9 +1,13 @@
 //! Chains of functions: requests that pass from member to member through shared memory, beside the same functions reached one
-//! after the other over HTTP and programs over gRPC, in turns; what a hop costs; and what a chain costs that has nothing to do.
+//! after the other over HTTP and programs over gRPC, in turns; what a hop costs; what a request costs beside time; a shop under the
+//! load that the reference gives it; and what a chain costs that has nothing to do.
 
+mod audit;
+mod boutique;
 mod by_grpc;
 mod hops;
 mod idle;
+mod mix;
 mod rates;
 mod targets;
 
@@ -13,12 +17,15 @@ use crate::results::Document;
 use crate::scale::Scale;
 use crate::server::{Server, program};
 
+pub use audit::{ROWS, WAYS, audit, is_within};
 pub use hops::{
     FURTHER, HOP, LARGE, PYTHON_ASLEEP, PYTHON_SPINNING, RING_ASLEEP, RING_SPINNING, SK_MSG, SMALL,
     THROUGH,
 };
 pub use idle::{CPU, FIRST, IDLE, OBSERVED, PSS, START};
-pub use rates::{BY_HTTP, CPU_TIME, LENGTHS, ONE, RING, lengths, two};
+pub use rates::{
+    ALONE, BUSIEST, BY_HTTP, CPU_TIME, LENGTHS, LONGEST, ONE, RING, lengths, of_length, two,
+};
 
 /// What switches spinning off.
 const NO_BUSY_POLL: (&str, &str) = ("HEARTH_BUSY_POLL_US", "0");
@@ -34,6 +41,8 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     let relay = program("native_relay")?;
     rates::run(&server, &relay, scale, document)?;
     hops::run(&server, &relay, scale, document)?;
+    audit::run(&relay, scale, document)?;
+    boutique::run(scale, document)?;
     idle::run(&relay, scale, document)?;
     rates::polling(&server, scale, document)?;
     hops::polling(&server, scale, document)

@@ -48,6 +48,7 @@ pub(super) fn chaining(documents: &Documents, goals: &mut Vec<Goal>) {
             (text, ratio <= 1.2)
         });
     goals.push(goal);
+    goals.push(within(documents));
     goals.push(idle(documents));
     let found = documents.timed(SUITE, chains::START, chains::FIRST);
     let goal = Goal::new(format!("{}, {}", chains::START, chains::FIRST), "p50 ≤ 1 s");
@@ -75,14 +76,18 @@ fn beside_one(documents: &Documents) -> Goal {
 
 /// A chain beside its functions over HTTP: so many times the rate, and no more than that part of the 99th percentile.
 fn beside_http(documents: &Documents, length: usize, times: f64) -> Goal {
-    let category = chains::lengths(length);
+    let category = chains::lengths(chains::BUSIEST);
+    let connections = chains::BUSIEST;
     let mut goal = Goal::new(
-        format!("chain of {category}, beside hop by hop over HTTP"),
+        format!(
+            "chain of {length} native functions, 1 KB, {connections} connections, beside hop by hop over HTTP"
+        ),
         format!("≥ {times} × the rate, p99 ≤ 1/{times} of theirs, less CPU per request"),
     );
-    let timed = |name| documents.timed(SUITE, &category, name);
+    let row = |way| chains::of_length(way, length);
+    let timed = |way| documents.timed(SUITE, &category, &row(way));
     let document = documents.of(SUITE);
-    let value = |name, unit| document.and_then(|found| found.value_in(&category, name, unit));
+    let value = |way, unit| document.and_then(|found| found.value_in(&category, &row(way), unit));
     let both = |unit| value(chains::RING, unit).zip(value(chains::BY_HTTP, unit));
     goal.measured = (|| {
         let (rate, theirs) = both("requests/s")?;
@@ -104,6 +109,24 @@ fn beside_http(documents: &Documents, length: usize, times: f64) -> Goal {
             && cpu < their_cpu;
         Some((text, good))
     })();
+    goal
+}
+
+/// Nothing is copied, serialised or sent over a protocol between a chain's functions.
+fn within(documents: &Documents) -> Goal {
+    let category = chains::audit(chains::RING);
+    let mut goal = Goal::new(
+        "copies, (de)serialisations and passes through TCP by a chain\u{2019}s native functions",
+        "0 per request",
+    );
+    let rows = chains::ROWS.iter().filter(|row| chains::is_within(row));
+    let values: Option<Vec<f64>> = rows
+        .map(|row| documents.value(SUITE, &category, row.name))
+        .collect();
+    goal.measured = values.map(|values| {
+        let sum: f64 = values.iter().sum();
+        (number(sum), sum == 0.0)
+    });
     goal
 }
 

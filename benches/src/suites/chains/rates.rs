@@ -15,11 +15,14 @@ use crate::server::{Runtime, Server, event};
 
 /// Connections to a chain of two.
 const CONNECTIONS: [usize; 4] = [1, 8, 32, 128];
-/// Members of the longer chains.
+/// Members of the longest chain; there is one of each length up to this.
+pub const LONGEST: usize = 8;
+/// Lengths that have a goal, and are compared with programs over gRPC, too.
 pub const LENGTHS: [usize; 3] = [2, 4, 8];
-const LONGEST: usize = 8;
-/// Connections to these.
-const BUSIEST: usize = 32;
+/// Connections to chains of each length.
+pub const BUSIEST: usize = 32;
+/// The same of a client that is by itself.
+pub const ALONE: usize = 1;
 
 /// Requests that may wait for a function's instances: with more connections, functions get more instances than they usually have.
 const QUEUED: usize = 100;
@@ -65,9 +68,16 @@ fn two_of(language: &str, connections: usize) -> String {
     format!("two {language} functions, 1 KB, {connections} connection{plural}")
 }
 
-/// The category of a chain of this length.
-pub fn lengths(length: usize) -> String {
-    format!("{length} native functions, 1 KB, {BUSIEST} connections")
+/// The category of chains of each length at this many connections.
+pub fn lengths(connections: usize) -> String {
+    let plural = if connections == 1 { "" } else { "s" };
+    format!("one to {LONGEST} native functions, 1 KB, {connections} connection{plural}")
+}
+
+/// The row of so many functions that are reached in this way.
+pub fn of_length(way: &str, length: usize) -> String {
+    let plural = if length == 1 { "" } else { "s" };
+    format!("{way}: {length} function{plural}")
 }
 
 /// What a function of this language is called.
@@ -131,23 +141,36 @@ pub(super) fn run(
         }
         two_at(server, language, scale, document)?;
     }
-    for length in LENGTHS {
-        let mut targets = [
-            Target::new(RING, through()),
-            Target::new(BY_HTTP, one_by_one(NATIVE, length)),
-            Target::new(BY_GRPC, By::Grpc(ByGrpc::start(length, BODY_BYTES)?)),
-        ];
-        chain(server, NATIVE, length, "ring")?;
-        for _ in 0..scale.pick(ROUNDS, 1) {
-            for target in &mut targets {
-                target.take_turn(server, BUSIEST, scale.pick(TURN, QUICK_TURN))?;
+    each_length(server, scale, document)?;
+    no_chain(server);
+    Ok(())
+}
+
+/// Chains of each length, and their functions over HTTP.
+fn each_length(server: &Server, scale: Scale, document: &mut Document) -> anyhow::Result<()> {
+    for connections in [BUSIEST, ALONE] {
+        let all = (1..=LONGEST).filter(|length| !scale.quick || LENGTHS.contains(length));
+        for length in all {
+            let mut targets = vec![
+                Target::new(RING, through()),
+                Target::new(BY_HTTP, one_by_one(NATIVE, length)),
+            ];
+            if connections == BUSIEST && LENGTHS.contains(&length) {
+                let functions = ByGrpc::start(length, BODY_BYTES)?;
+                targets.push(Target::new(BY_GRPC, By::Grpc(functions)));
+            }
+            chain(server, NATIVE, length, "ring")?;
+            for _ in 0..scale.pick(ROUNDS, 1) {
+                for target in &mut targets {
+                    target.take_turn(server, connections, scale.pick(TURN, QUICK_TURN))?;
+                }
+            }
+            for target in targets {
+                let row = of_length(target.name, length);
+                target.conclude_as(&lengths(connections), &row, document);
             }
         }
-        for target in targets {
-            target.conclude(&lengths(length), document);
-        }
     }
-    no_chain(server);
     Ok(())
 }
 

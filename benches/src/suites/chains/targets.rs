@@ -70,9 +70,15 @@ impl Target {
     }
 
     pub(super) fn conclude(self, category: &str, document: &mut Document) {
+        let name = self.name;
+        self.conclude_as(category, name, document);
+    }
+
+    /// The same in a row of another name.
+    pub(super) fn conclude_as(self, category: &str, row: &str, document: &mut Document) {
         let cpu_us = self.cpu_time.as_secs_f64() * 1e6 / self.requests.max(1) as f64;
-        document.figure(category, self.name, self.observed.rate(), "requests/s");
-        document.figure(category, self.name, cpu_us, CPU_TIME);
-        document.add(category, self.name, self.observed.samples);
+        document.figure(category, row, self.observed.rate(), "requests/s");
+        document.figure(category, row, cpu_us, CPU_TIME);
+        document.add(category, row, self.observed.samples);
     }
 }
