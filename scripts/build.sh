@@ -9,7 +9,7 @@
 #          dependency built already.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-programs=(-p hearth -p hearth-init -p hearth-python -p hearth-node)
+programs=(-p hearth -p hearth-init -p hearth-python -p hearth-node -p hearth-provided)
 
 # A first build is long, and nobody should wonder whether it hangs. cargo itself shows what it compiles.
 say_how_long() {
@@ -37,3 +37,4 @@ esac
 runtimes/python/package.sh "$TARGET/$profile" "$TARGET/$profile/runtimes/python"
 HEARTH_NODE=$NODE runtimes/node/package.sh "$TARGET/$profile" "$TARGET/$profile/runtimes/node"
 runtimes/native/package.sh "$TARGET/$profile/runtimes/native"
+runtimes/provided/package.sh "$TARGET/$profile" "$TARGET/$profile/runtimes/provided"

@@ -59,6 +59,7 @@ cd "$project"
 HEARTH_NODE=/usr/bin/node runtimes/node/package.sh "$target/debug" "$target/debug/runtimes/node"
 runtimes/python/package.sh "$target/debug" "$target/debug/runtimes/python"
 runtimes/native/package.sh "$target/debug/runtimes/native"
+runtimes/provided/package.sh "$target/debug" "$target/debug/runtimes/provided"
 exec "$@"
 '
 

@@ -162,6 +162,7 @@ wants_test() {
   need postgresql "functions under test speak with it" compgen -G '/usr/lib/postgresql/*/bin/postgres'
   need redis-server "functions under test speak with it" command -v redis-server
   need openssl "tests make certificates for their servers" command -v openssl
+  need golang-go "compiles a Lambda function in Go for the tests" go_is_here
   need mosquitto-clients "tests call ports with its MQTT clients" command -v mosquitto_rr
   need mosquitto "tests subscribe to this broker, and bridge a port to it" test -x /usr/sbin/mosquitto
   need libcoap3-bin "tests call ports with its CoAP client" command -v coap-client-notls
@@ -182,7 +183,28 @@ readonly CLIENT=server/tests/client/requirements.txt
 readonly SERVERS=server/tests/servers/requirements.txt
 readonly PACKAGES=runtimes/python/tests/requirements.txt
 
+# The module that tests build, and where what it imports is kept.
+readonly GO_LAMBDA=server/tests/it/provided/lambda-go
+
+# Go is found where its own packages and the distribution put it, whatever PATH is.
+go_is_here() { command -v go >/dev/null || [[ -x /usr/local/go/bin/go || -x /usr/bin/go ]]; }
+
+go_() {
+  local program
+  program=$(command -v go || ls /usr/bin/go /usr/local/go/bin/go 2>/dev/null | head -n 1)
+  (cd "$GO_LAMBDA" && GOMODCACHE="$TOOLS/go" GOFLAGS="-mod=readonly -modcacherw" "$program" "$@")
+}
+
+# fetch_go_modules: what the function imports, checked against go.sum, unless it is there.
+fetch_go_modules() {
+  ! GOPROXY=off go_ list -deps . >/dev/null 2>&1 || return 0
+  say "fetching aws-lambda-go into .tools (tests build a Lambda function with it; 1 MB)"
+  # From Go's own registry, which not every network reaches: then the tests with it are skipped, by name.
+  go_ mod download github.com/aws/aws-lambda-go || say "could not fetch aws-lambda-go: tests with Go are skipped"
+}
+
 follows_test() {
+  fetch_go_modules
   fetch_packages "$CLIENT" client "openapi-python-client (a test generates a client of the API with it; 21 MB)"
   fetch_packages "$SERVERS" moto "moto (functions under test speak with its S3; 100 MB)"
   fetch_packages "$PACKAGES" python "NumPy (a test imports it in a function; 17 MB)"

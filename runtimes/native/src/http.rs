@@ -34,7 +34,8 @@ struct About {
 /// An event with its request's body: as text where the content type says so and it is UTF-8, else in base64.
 // This, and what reads or writes JSON below, is kept as functions of their own: `make bench SUITE=chains` counts their calls.
 #[inline(never)]
-pub(crate) fn with_body(event: &[u8], body: &[u8]) -> Vec<u8> {
+#[must_use]
+pub fn with_body(event: &[u8], body: &[u8]) -> Vec<u8> {
     let text = event.trim_ascii_end();
     // The server makes an object of it, never an empty one.
     let Some(open) = text.strip_suffix(b"}") else {
@@ -72,7 +73,7 @@ fn as_text<'b>(event: &[u8], body: &'b [u8]) -> Option<&'b str> {
 ///
 /// # Errors
 /// It is no valid response.
-pub(crate) fn response(result: &[u8]) -> Result<(String, Vec<u8>), Error> {
+pub fn response(result: &[u8]) -> Result<(String, Vec<u8>), Error> {
     // What is no object is no response, and need not be read.
     let is_object = result.trim_ascii_start().starts_with(b"{");
     let value = is_object.then(|| value_of(result)).transpose();

@@ -31,7 +31,8 @@
 //! one runs on every host: `RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --target x86_64-unknown-linux-gnu`.
 //!
 //! In the order of a function's life: `template` speaks with the server and forks; `requests` answers one request after the
-//! other, with a [`Context`] for each, and `http` is the form that requests to a URL have; [`Block`] is a payload in place, and
+//! other, with a [`Context`] for each, and [`http`] is the form that requests to a URL have, which
+//! the runtime `provided` has, too; [`Block`] is a payload in place, and
 //! [`Chain`] is what a handler can do with the other members.
 #![deny(unsafe_code)]
 
@@ -40,7 +41,7 @@ mod block;
 mod chain;
 mod context;
 mod error;
-mod http;
+pub mod http;
 mod panics;
 mod requests;
 mod room;

@@ -19,6 +19,8 @@ pub enum Runtime {
     Node,
     /// None: the code is an executable.
     Native,
+    /// The function's own: the code is an executable, `bootstrap`, that asks for its invocations by AWS Lambda's Runtime API.
+    Provided,
 }
 
 impl Runtime {
@@ -27,8 +29,13 @@ impl Runtime {
         match self {
             Self::Python3 | Self::Node => "main.handler",
             // The name that AWS Lambda's custom runtimes look for.
-            Self::Native => "bootstrap",
+            Self::Native | Self::Provided => "bootstrap",
         }
+    }
+
+    /// Whether the code is a program, and no source text.
+    pub fn is_program(self) -> bool {
+        matches!(self, Self::Native | Self::Provided)
     }
 }
 
@@ -70,7 +77,8 @@ pub struct FunctionSpec {
     pub name: String,
     /// The language runtime.
     pub runtime: Runtime,
-    /// `module.function`; for a native function, the executable's path in the code.
+    /// `module.function`; for a native function, the executable's path in the code; what a `bootstrap` takes from it is
+    /// its own.
     pub handler: String,
     /// Memory of one instance in MiB, 32 to 16384.
     pub memory_mb: u32,

@@ -76,7 +76,7 @@ pub use secret::{
     AUTHORIZATION, BoundHost, MAX_BINDINGS, MAX_SECRET_BYTES, NotRestarted, SecretBinding,
     SecretChange, SecretView, is_secret_name,
 };
-pub use start::{Start, StartChoice, Threads, choose_start};
+pub use start::{Start, StartChoice, Threads, choose_boot, choose_start};
 pub use stats::{Percentiles, StageStats, StartCounts, Stats, samples_needed};
 pub use token::{NewToken, Right, TokenView};
 pub use user::{

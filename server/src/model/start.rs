@@ -145,6 +145,14 @@ pub fn choose_start(
     }
 }
 
+/// The same of a runtime whose instances always boot, and why they do.
+pub fn choose_boot(asked: Start, why: &str) -> StartChoice {
+    StartChoice {
+        by: StartKind::Boot,
+        reason: (asked != Start::Boot).then(|| why.to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,6 +214,17 @@ mod tests {
         let nowhere = choose_start(Start::Fork, None, Err("HEARTH_NODE_FORK=off"), Ok(()));
         assert_eq!(nowhere.by, StartKind::Boot);
         assert!(nowhere.reason.is_some());
+    }
+
+    #[test]
+    fn what_always_boots_says_why_unless_it_was_asked_to() {
+        for asked in [Start::Auto, Start::Fork, Start::Restore] {
+            let choice = choose_boot(asked, "a process");
+            assert_eq!(choice.by, StartKind::Boot);
+            assert_eq!(choice.reason.as_deref(), Some("a process"));
+        }
+        let asked = choose_boot(Start::Boot, "a process");
+        assert_eq!((asked.by, asked.reason), (StartKind::Boot, None));
     }
 
     #[test]

@@ -98,19 +98,19 @@ pub enum PackageError {
         module: String,
     },
     /// The handler's module is not in the archive.
-    #[error(
-        "the code has no {expected} at its root, which the handler setting requires; it has {found}"
-    )]
+    #[error("the code has no {expected} at its root, which {required_by} requires; it has {found}")]
     MissingModule {
         /// The file that was looked for first.
         expected: String,
+        /// "the handler setting", "the runtime provided".
+        required_by: &'static str,
         /// Some of what is there.
         found: String,
     },
-    /// A native function's file is not one that this host can execute.
+    /// A program's file is not one that this host can execute.
     #[error("{file} {reason}")]
     NotExecutable {
-        /// The file that the handler setting names.
+        /// The file.
         file: String,
         /// What is wrong with it: a verb phrase.
         reason: String,

@@ -30,6 +30,9 @@ const DT_FLAGS_1: u64 = 0x6fff_fffb;
 /// The flag of a program that can lie anywhere.
 const DF_1_PIE: u64 = 0x0800_0000;
 
+/// How a script begins.
+const SCRIPT: &[u8] = b"#!";
+
 /// What is said of ELF files that are no programs.
 const NO_PROGRAM: &str = "is a library or an object file, not an executable";
 
@@ -71,6 +74,19 @@ pub(super) fn problem(path: &Path) -> io::Result<Option<String>> {
         return Ok(Some(NO_PROGRAM.to_owned()));
     }
     Ok(None)
+}
+
+/// The same of a `bootstrap`, which may be a script as well.
+pub(super) fn problem_of_bootstrap(path: &Path) -> io::Result<Option<String>> {
+    let start = Part::of(&File::open(path)?, 0, SCRIPT.len())?;
+    if start.0 == SCRIPT {
+        return Ok(None);
+    }
+    let is_elf = start.0 == b"\x7fE";
+    Ok(problem(path)?.map(|problem| match is_elf {
+        true => problem,
+        false => format!("{problem}, and no script that begins with #!"),
+    }))
 }
 
 /// Whether this is a library's dynamic section: nothing would load what it needs. A static program that can lie anywhere has one,

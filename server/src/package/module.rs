@@ -25,6 +25,8 @@ impl Entry {
     pub fn of(handler: &str, runtime: Runtime) -> Self {
         let name = match runtime {
             Runtime::Native => handler,
+            // Whatever its handler is.
+            Runtime::Provided => Runtime::Provided.default_handler(),
             Runtime::Python3 | Runtime::Node => handler
                 .rsplit_once('.')
                 .map_or(handler, |(module, _)| module),
@@ -38,7 +40,7 @@ impl Entry {
     /// The file that code becomes which came without a name, and whether it is executable.
     pub(super) fn file(&self) -> Result<(String, bool), PackageError> {
         match self.runtime {
-            Runtime::Native => return Ok((self.name.clone(), true)),
+            Runtime::Native | Runtime::Provided => return Ok((self.name.clone(), true)),
             _ if is_simple(&self.name) => {}
             _ => {
                 return Err(PackageError::Module {
@@ -56,7 +58,7 @@ impl Entry {
             Runtime::Python3 => format!("{}.py", self.name.replace('.', "/")),
             // Node detects the module type from the syntax.
             Runtime::Node => format!("{}.js", self.name),
-            Runtime::Native => self.name.clone(),
+            Runtime::Native | Runtime::Provided => self.name.clone(),
         }
     }
 
@@ -74,11 +76,15 @@ impl Entry {
             Runtime::Node => ["js", "mjs", "cjs"]
                 .iter()
                 .any(|ext| tree.has(&format!("{base}.{ext}"))),
-            Runtime::Native => tree.make_executable(&expected),
+            Runtime::Native | Runtime::Provided => tree.make_executable(&expected),
         };
         if !present {
             return Err(PackageError::MissingModule {
                 expected,
+                required_by: match self.runtime {
+                    Runtime::Provided => "the runtime provided",
+                    _ => "the handler setting",
+                },
                 found: describe(tree),
             });
         }
@@ -109,10 +115,13 @@ impl Entry {
     }
 
     fn check_executable(&self, dir: &Path) -> Result<(), PackageError> {
-        if self.runtime != Runtime::Native {
-            return Ok(());
-        }
-        match executable::problem(&dir.join(&self.name))? {
+        let file = dir.join(&self.name);
+        let problem = match self.runtime {
+            Runtime::Native => executable::problem(&file)?,
+            Runtime::Provided => executable::problem_of_bootstrap(&file)?,
+            Runtime::Python3 | Runtime::Node => None,
+        };
+        match problem {
             None => Ok(()),
             Some(reason) => Err(PackageError::NotExecutable {
                 file: self.name.clone(),

@@ -2,6 +2,7 @@
 
 mod native;
 mod node;
+mod provided;
 mod python;
 
 use std::path::{Path, PathBuf};
@@ -32,6 +33,8 @@ pub struct RuntimeFiles {
     pub version: Result<String, String>,
     /// Whether instances are forks of the template, or why they are processes that boot by themselves.
     pub fork: Result<(), String>,
+    /// Why a template forks nothing, has no image, and always becomes the one instance of its sandbox, if that is so.
+    pub becomes: Option<&'static str>,
 }
 
 impl RuntimeFiles {
@@ -48,7 +51,11 @@ impl RuntimeFiles {
     }
 
     fn describe(&self) -> Value {
-        let fork = match (&self.version, &self.fork) {
+        let fork = match (&self.fork, self.becomes) {
+            (Ok(()), Some(reason)) => Err(reason.to_owned()),
+            (fork, _) => fork.clone(),
+        };
+        let fork = match (&self.version, &fork) {
             (Ok(_), Ok(())) => json!({ "available": true, "reason": null }),
             (Ok(_), Err(reason)) | (Err(reason), _) => {
                 json!({ "available": false, "reason": reason })
@@ -74,6 +81,8 @@ pub struct Runtimes {
     pub node: RuntimeFiles,
     /// `native`.
     pub native: RuntimeFiles,
+    /// `provided`.
+    pub provided: RuntimeFiles,
 }
 
 impl Runtimes {
@@ -91,6 +100,7 @@ impl Runtimes {
                 python,
                 node,
                 native,
+                provided: provided::probe(dir),
             }
         })
     }
@@ -98,7 +108,12 @@ impl Runtimes {
     /// Rewrites every reason with the paths that the administrator knows.
     #[must_use]
     pub fn with_paths(mut self, shown: impl Fn(&str) -> String) -> Self {
-        for files in [&mut self.python, &mut self.node, &mut self.native] {
+        for files in [
+            &mut self.python,
+            &mut self.node,
+            &mut self.native,
+            &mut self.provided,
+        ] {
             if let Err(reason) = &mut files.version {
                 *reason = shown(reason);
             }
@@ -115,6 +130,7 @@ impl Runtimes {
             Runtime::Python3 => &self.python,
             Runtime::Node => &self.node,
             Runtime::Native => &self.native,
+            Runtime::Provided => &self.provided,
         }
     }
 
@@ -139,6 +155,7 @@ impl Runtimes {
             "python3": self.python.describe(),
             "node": self.node.describe(),
             "native": self.native.describe(),
+            "provided": self.provided.describe(),
         })
     }
 }

@@ -17,5 +17,6 @@ pub(super) fn probe(dir: &Path) -> RuntimeFiles {
         command: Vec::new(),
         heap_flag: None,
         fork: Ok(()),
+        becomes: None,
     }
 }

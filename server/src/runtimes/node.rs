@@ -93,6 +93,7 @@ pub(super) fn probe(dir: &Path, config: &Config) -> RuntimeFiles {
         heap_flag: Some(HEAP_FLAG),
         version,
         fork,
+        becomes: None,
     }
 }
 

@@ -25,6 +25,7 @@ pub(super) fn probe(dir: &Path, python: &Path) -> RuntimeFiles {
         heap_flag: None,
         version,
         fork: Ok(()),
+        becomes: None,
     }
 }
 

@@ -14,7 +14,9 @@ use super::deployment::Deployment;
 use super::resources::Resources;
 use super::snapshot;
 use crate::instance::{Instance, StartError, Template, Way};
-use crate::model::{FunctionSpec, Start, StartChoice, StartKind, Threads, choose_start};
+use crate::model::{
+    FunctionSpec, Start, StartChoice, StartKind, Threads, choose_boot, choose_start,
+};
 
 /// State of the template that is brought up in advance.
 #[derive(Debug, Default)]
@@ -30,9 +32,12 @@ pub(super) struct Ahead {
 impl Resources {
     /// How instances of a version with these settings start on this host.
     pub fn start_choice(&self, spec: &FunctionSpec, threads: Option<&Threads>) -> StartChoice {
-        let fork = &self.runtimes.get(spec.runtime).fork;
+        let runtime = self.runtimes.get(spec.runtime);
+        if let Some(why) = runtime.becomes {
+            return choose_boot(spec.start, why);
+        }
         let restore = self.images.available();
-        let fork = match fork {
+        let fork = match &runtime.fork {
             Ok(()) => Ok(()),
             Err(why) => Err(why.as_str()),
         };
@@ -70,7 +75,11 @@ impl Deployment {
 
     /// Whether a template becomes the instance instead of forking it.
     pub(super) fn becomes(&self) -> bool {
-        if self.resources.runtimes.get(self.spec.runtime).fork.is_err() {
+        let runtime = self.resources.runtimes.get(self.spec.runtime);
+        if runtime.becomes.is_some() {
+            return true;
+        }
+        if runtime.fork.is_err() {
             return false;
         }
         match self.spec.start {

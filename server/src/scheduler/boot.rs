@@ -257,7 +257,11 @@ pub(super) fn sandbox_spec(
         forks: runtime.fork.is_ok(),
         env,
         memory_bytes: u64::from(spec.memory_mb) * 1024 * 1024,
-        max_instances: spec.max_concurrency,
+        // It also bounds the sandbox's memory.
+        max_instances: match runtime.becomes {
+            Some(_) => 1,
+            None => spec.max_concurrency,
+        },
         network: way_out.map(WayOut::kernel),
         trust: trust.map(str::to_owned),
         dumpable: false,

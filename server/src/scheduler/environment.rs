@@ -95,9 +95,9 @@ pub(super) fn environment(
 
 /// How instances are initialised, in Lambda's terms: from a snapshot taken after the import, or individually.
 fn initialization(runtime: &RuntimeFiles) -> &'static str {
-    match runtime.fork {
-        Ok(()) => "snap-start",
-        Err(_) => "on-demand",
+    match (&runtime.fork, runtime.becomes) {
+        (Ok(()), None) => "snap-start",
+        _ => "on-demand",
     }
 }
 
@@ -111,7 +111,7 @@ fn execution_env(runtime: Runtime, version: &Result<String, String>) -> Option<S
             Some(format!("AWS_Lambda_python{major}.{minor}"))
         }
         Runtime::Node => Some(format!("AWS_Lambda_nodejs{major}.x")),
-        Runtime::Native => None,
+        Runtime::Native | Runtime::Provided => None,
     }
 }
 
@@ -130,6 +130,8 @@ mod tests {
             execution_env(Runtime::Node, &version("22.4.1")).as_deref(),
             Some("AWS_Lambda_nodejs22.x")
         );
-        assert_eq!(execution_env(Runtime::Native, &version("0.1.0")), None);
+        for own in [Runtime::Native, Runtime::Provided] {
+            assert_eq!(execution_env(own, &version("0.1.0")), None);
+        }
     }
 }

@@ -48,6 +48,7 @@ mod packages;
 mod ports;
 mod privileges;
 mod protocols;
+mod provided;
 mod readme;
 mod real_packages;
 mod replay;

@@ -97,6 +97,7 @@ pub fn new() -> NewPage {
         form: FunctionForm::starting_from(STARTERS[0], "hello".into()),
         starter: STARTERS[0].key.into(),
         native_reason: String::new(),
+        provided_reason: String::new(),
         node_reason: String::new(),
         node_boots: "it was killed by signal 11".into(),
         outbound_reason: "this version of Hearth has no outbound network for functions".into(),

@@ -12,7 +12,7 @@ use crate::starters::{STARTERS, Starter};
 pub struct FunctionForm {
     /// The function's name.
     pub name: String,
-    /// `python3`, `node` or `native`.
+    /// `python3`, `node`, `native` or `provided`.
     pub runtime: String,
     /// `module.function`.
     pub handler: String,
@@ -135,6 +135,8 @@ pub struct NewPage {
     pub starter: String,
     /// Why `native` cannot be chosen; empty when it can.
     pub native_reason: String,
+    /// Why `provided` cannot be chosen; empty when it can.
+    pub provided_reason: String,
     /// Why `node` cannot be chosen; empty when it can.
     pub node_reason: String,
     /// Why functions of `node` start by boot, if they are available; empty if they start by fork.

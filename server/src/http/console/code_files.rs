@@ -145,6 +145,7 @@ pub fn module_paths(function: &FunctionView) -> Vec<String> {
             .map(|extension| format!("{module}.{extension}"))
             .to_vec(),
         Runtime::Native => vec![function.handler.clone()],
+        Runtime::Provided => vec![Runtime::Provided.default_handler().to_owned()],
     }
 }
 

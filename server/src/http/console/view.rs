@@ -27,6 +27,7 @@ pub fn runtime(runtime: Runtime) -> &'static str {
         Runtime::Python3 => "Python",
         Runtime::Node => "Node.js",
         Runtime::Native => "Native",
+        Runtime::Provided => "Provided",
     }
 }
 

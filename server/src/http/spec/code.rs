@@ -14,7 +14,7 @@ pub const MAX_CODE_BYTES: usize = 256 << 20;
 pub const MAX_SOURCE_BYTES: usize = 8 << 20;
 
 const RULE: &str = "{\"inline\": \"…\"} or {\"zip_base64\": \"…\"}, or an uploaded file";
-const NO_SOURCE: &str = "must be an uploaded file or {\"zip_base64\": \"…\"}: a native function is an executable, not source text";
+const NO_SOURCE: &str = "must be an uploaded file or {\"zip_base64\": \"…\"}: a function of this runtime is an executable, not source text";
 /// A zip's first bytes: a file, or the end record of an empty one.
 const ZIP_MAGIC: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
 
@@ -23,7 +23,7 @@ pub(super) fn required(fields: &mut Fields, runtime: Runtime) -> Result<Code, In
     match fields.remove("code") {
         None => Err(missing("code", RULE)),
         Some(Input::Json(Value::Object(object)))
-            if runtime == Runtime::Native && object.contains_key("inline") =>
+            if runtime.is_program() && object.contains_key("inline") =>
         {
             Err(invalid("code", &Value::Object(object), NO_SOURCE))
         }
@@ -32,7 +32,7 @@ pub(super) fn required(fields: &mut Fields, runtime: Runtime) -> Result<Code, In
             let rule = format!("must be {RULE}; this is {}", type_of(&other));
             Err(invalid("code", &other, rule))
         }
-        Some(Input::Text(source)) if runtime == Runtime::Native => {
+        Some(Input::Text(source)) if runtime.is_program() => {
             Err(invalid("code", &source.into(), NO_SOURCE))
         }
         Some(Input::Text(source)) => inline("code", source, fields),
@@ -125,13 +125,13 @@ fn from_file(
     let source_extensions: &[&str] = match runtime {
         Runtime::Python3 => &["py"],
         Runtime::Node => &["js", "mjs"],
-        Runtime::Native => &[],
+        Runtime::Native | Runtime::Provided => &[],
     };
     match extension.as_deref() {
         Some("zip") => return Ok(Code::Zip(content)),
         _ if is_zip => return Ok(Code::Zip(content)),
         // What it must be, the package says.
-        _ if runtime == Runtime::Native => return Ok(Code::Inline(content)),
+        _ if runtime.is_program() => return Ok(Code::Inline(content)),
         None => {}
         Some(extension) if source_extensions.contains(&extension) => {}
         Some(_) => {

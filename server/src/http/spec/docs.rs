@@ -24,7 +24,8 @@ pub struct CreateFunction {
     pub name: String,
     /// Language runtime; cannot be changed.
     pub runtime: Runtime,
-    /// `module.function`; of the runtime `native`, the path of the executable in the code (default: `bootstrap`).
+    /// `module.function`; of the runtime `native`, the path of the executable in the code (default: `bootstrap`);
+    /// of `provided`, any text, which `bootstrap` finds in `_HANDLER`.
     #[schema(required = false, default = "main.handler", max_length = 128)]
     pub handler: String,
     /// Its code.
@@ -88,7 +89,7 @@ pub struct CreateFunction {
 #[serde(rename_all = "snake_case")]
 #[allow(dead_code)]
 pub enum CodeUpload {
-    /// Source text of the handler's module. None of the runtime `native`, whose code is an executable.
+    /// Source text of the handler's module. None of the runtimes `native` and `provided`, whose code is an executable.
     Inline(String),
     /// A zip archive in base64 with the handler's module and its dependencies at its root. At most 50,000 entries and
     /// 512 MiB unpacked; no links, no encryption, plain relative paths only.
@@ -104,7 +105,7 @@ pub struct CreateFunctionForm {
     pub name: String,
     /// Its language runtime.
     pub runtime: Runtime,
-    /// A file named `.py`, `.js`, `.mjs` or `.zip`, at most 256 MiB, or the source as text.
+    /// A file named `.py`, `.js`, `.mjs` or `.zip`, or an executable, at most 256 MiB; or the source as text.
     #[schema(value_type = String, format = Binary)]
     pub code: Vec<u8>,
     /// See the JSON body.

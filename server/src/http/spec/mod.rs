@@ -101,7 +101,7 @@ pub fn create(mut fields: Fields) -> Result<(FunctionSpec, Code), InvalidField> 
         template_idle_timeout_s: fields
             .integer(&rules::TEMPLATE_IDLE_TIMEOUT_S)?
             .unwrap_or(TEMPLATE_IDLE_TIMEOUT_S),
-        start: rules::start(&mut fields)?.unwrap_or_default(),
+        start: rules::start(&mut fields, runtime)?.unwrap_or_default(),
         network: network::setting(&mut fields)?.unwrap_or(Network::None),
         body: rules::body(&mut fields, runtime)?.unwrap_or_default(),
         public: rules::flag(&mut fields, "public")?.unwrap_or(false),
@@ -145,7 +145,7 @@ pub fn patch(
         max_concurrency: concurrency,
         keep_warm: rules::flag(&mut fields, "keep_warm")?,
         template_idle_timeout_s: fields.integer(&rules::TEMPLATE_IDLE_TIMEOUT_S)?,
-        start: rules::start(&mut fields)?,
+        start: rules::start(&mut fields, runtime)?,
         network: network::setting(&mut fields)?,
         body: rules::body(&mut fields, runtime)?,
         public: rules::flag(&mut fields, "public")?,

@@ -37,14 +37,18 @@ pub(super) const TEMPLATE_IDLE_TIMEOUT_S: IntegerRule = IntegerRule {
 };
 
 const NAME: &str = "1 to 64 of a-z, 0-9 and -, starting with a letter";
-const RUNTIME: &str = "\"python3\", \"node\" or \"native\"";
+const RUNTIME: &str = "\"python3\", \"node\", \"native\" or \"provided\"";
 const HANDLER: &str =
     "module.function, at most 128 characters: letters, digits and _, modules separated by . or /";
 const EXECUTABLE: &str = "the executable's path in the code, at most 128 characters: letters, digits, _, - and ., directories separated by /";
+/// What a `bootstrap` takes from it is its own, as on AWS Lambda.
+const ANYTHING: &str = "1 to 128 printable ASCII characters without spaces";
 const START: &str = "\"auto\", \"fork\", \"restore\" or \"boot\"";
+/// A bootstrap is a process of its own, which a fork would not have, with a connection, which no image keeps.
+const START_OF_PROVIDED: &str = "\"auto\" or \"boot\" with the runtime provided";
 const BODY: &str = "\"base64\" or \"bytes\"";
 /// A program reads its event as JSON text.
-const BODY_OF_NATIVE: &str = "\"base64\" with the runtime native";
+const BODY_OF_PROGRAMS: &str = "\"base64\" with the runtimes native and provided";
 /// Longest name: it becomes a host name and part of a cgroup's name.
 const MAX_NAME_BYTES: usize = 64;
 /// Longest handler setting, as Lambda's.
@@ -75,6 +79,7 @@ pub(super) fn runtime(fields: &mut Fields) -> Result<Runtime, InvalidField> {
                 "python3" => Some(Runtime::Python3),
                 "node" => Some(Runtime::Node),
                 "native" => Some(Runtime::Native),
+                "provided" => Some(Runtime::Provided),
                 _ => None,
             }
         })?
@@ -87,12 +92,17 @@ pub(super) fn handler(
 ) -> Result<Option<String>, InvalidField> {
     let rule = match runtime {
         Runtime::Native => EXECUTABLE,
+        Runtime::Provided => ANYTHING,
         Runtime::Python3 | Runtime::Node => HANDLER,
     };
     fields.take("handler", rule, "a string", |input| {
         let handler = input.string()?;
         if handler.len() > MAX_HANDLER_BYTES {
             return None;
+        }
+        if runtime == Runtime::Provided {
+            let is_printable = handler.bytes().all(|b| b.is_ascii_graphic());
+            return (is_printable && !handler.is_empty()).then(|| handler.to_owned());
         }
         if runtime == Runtime::Native {
             return handler
@@ -125,7 +135,7 @@ fn is_identifier(text: &str, runtime: Runtime) -> bool {
 fn is_module(text: &str, runtime: Runtime) -> bool {
     match runtime {
         Runtime::Python3 => is_identifier(text, runtime),
-        Runtime::Node | Runtime::Native => {
+        Runtime::Node | Runtime::Native | Runtime::Provided => {
             !text.is_empty()
                 && text
                     .bytes()
@@ -157,18 +167,25 @@ pub(super) fn body(
     fields: &mut Fields,
     runtime: Runtime,
 ) -> Result<Option<BodyForm>, InvalidField> {
-    let is_native = runtime == Runtime::Native;
-    let rule = if is_native { BODY_OF_NATIVE } else { BODY };
+    let is_program = runtime.is_program();
+    let rule = if is_program { BODY_OF_PROGRAMS } else { BODY };
     fields.take("body", rule, "a string", |input| match input.string()? {
         "base64" => Some(BodyForm::Base64),
-        "bytes" if !is_native => Some(BodyForm::Bytes),
+        "bytes" if !is_program => Some(BodyForm::Bytes),
         _ => None,
     })
 }
 
-pub(super) fn start(fields: &mut Fields) -> Result<Option<Start>, InvalidField> {
-    fields.take("start", START, "a string", |input| {
+pub(super) fn start(fields: &mut Fields, runtime: Runtime) -> Result<Option<Start>, InvalidField> {
+    let is_provided = runtime == Runtime::Provided;
+    let rule = if is_provided {
+        START_OF_PROVIDED
+    } else {
+        START
+    };
+    fields.take("start", rule, "a string", |input| {
         Start::named(input.string()?)
+            .filter(|start| !is_provided || matches!(start, Start::Auto | Start::Boot))
     })
 }
 

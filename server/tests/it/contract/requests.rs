@@ -84,7 +84,7 @@ fn is_beyond_a_schema(field: &str, answer: &Answer) -> bool {
         "password" => rule.contains("must differ from the name"),
         "handler" => problem["code"] == "import_failed",
         // Source text is no program.
-        "runtime" => problem["code"] == "import_failed" || rule.contains("a native function"),
+        "runtime" => problem["code"] == "import_failed" || rule.contains("not source text"),
         _ => false,
     }
 }

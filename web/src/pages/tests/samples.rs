@@ -289,6 +289,7 @@ pub(super) fn new_page() -> NewPage {
         form,
         starter: "hello".into(),
         native_reason: "not here".into(),
+        provided_reason: "not here either".into(),
         node_reason: "not here".into(),
         node_boots: "not here".into(),
         outbound_reason: "no network".into(),
