@@ -9,6 +9,7 @@
 //! - [`run`]: an experiment from its configuration to its files.
 //! - [`stellar`]: STeLLAR's configuration and files. [`table`]: the tail table of its paper.
 //! - [`duet`]: which of two versions is faster.
+//! - [`overhead`]: what each layer has of a small invocation's time.
 //! - [`replay`]: recorded requests, sent once more to two versions.
 //! - [`job`]: experiments that a server keeps and an agent runs.
 //! - [`plot`]: plots, as SVG.
@@ -19,6 +20,7 @@ pub mod cli;
 pub mod duet;
 pub mod job;
 pub mod load;
+pub mod overhead;
 pub mod platform;
 pub mod plot;
 pub mod replay;

@@ -10,6 +10,7 @@ mod duet;
 mod fit;
 mod gate;
 mod load;
+mod overhead;
 mod replay;
 mod run;
 mod stellar;
@@ -47,6 +48,8 @@ enum Command {
     Run(Box<run::Run>),
     /// Make the tail table of STeLLAR's paper for this server
     Stellar(Box<stellar::Stellar>),
+    /// Measure what each layer has of a small invocation's time: function, worker, server, client
+    Overhead(Box<overhead::Overhead>),
     /// Compare two functions, or two versions of one
     Duet(Box<duet::Duet>),
     /// Tell whether a new version of a function is slower than the active one
@@ -79,6 +82,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, own: &[&str]) -> Exit
         Command::Load(load) => load.run().map(|()| 0),
         Command::Run(run) => run.run(generator(own)).map(|()| 0),
         Command::Stellar(stellar) => stellar.run(generator(own)).map(|()| 0),
+        Command::Overhead(overhead) => overhead.run(&generator(own)).map(|()| 0),
         Command::Duet(duet) => duet.run(),
         Command::Gate(gate) => gate.run(),
         Command::Replay(replay) => replay.run(),

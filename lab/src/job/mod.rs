@@ -1,12 +1,13 @@
 //! Experiments as a server keeps them: a configuration in JSON, run by an agent that reports what comes of it.
 //!
-//! - [`spec`]: the configuration. [`duet`], [`replay`]: those of duets and replays.
+//! - [`spec`]: the configuration. [`duet`], [`replay`], [`overhead`]: those of duets, replays and overhead studies.
 //! - [`run`]: from a configuration to files and a summary.
 //! - [`agent`]: takes experiments from a server and reports to it.
 
 pub mod agent;
 mod compare;
 pub mod duet;
+pub mod overhead;
 pub mod replay;
 pub mod run;
 pub mod spec;

@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::compare;
 use super::spec::{Job, JobError, Tail};
+use super::{compare, overhead};
 use crate::duet::DuetError;
 use crate::duet::events::EventError;
 use crate::load::process::Generator;
+use crate::overhead::OverheadError;
 use crate::platform::client::Client;
 use crate::platform::hearth::Hearth;
 use crate::replay::ReplayError;
@@ -68,6 +69,9 @@ pub enum JobRunError {
     /// It could not be replayed.
     #[error(transparent)]
     Replay(#[from] ReplayError),
+    /// What the layers have could not be measured.
+    #[error(transparent)]
+    Overhead(#[from] OverheadError),
     /// There are no events.
     #[error(transparent)]
     Event(#[from] EventError),
@@ -109,6 +113,7 @@ pub async fn run(
             })
         }
         Job::Tail(tail) => table(tail, runner, cancelled, tell).await,
+        Job::Overhead(settings) => overhead::run(settings, runner, cancelled, tell).await,
         Job::Duet(settings) => compare::duet(settings, runner, cancelled, tell).await,
         Job::Replay(settings) => compare::replay(settings, runner, cancelled, tell).await,
     }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::duet::Duet;
+use super::overhead::Overhead;
 use super::replay::Replay;
 use crate::duet::Subject;
 use crate::duet::run::DuetError;
@@ -18,6 +19,8 @@ pub enum Job {
     Stellar(Experiment),
     /// The tail table.
     Tail(Tail),
+    /// What each layer has of an invocation's time.
+    Overhead(Overhead),
     /// Two functions or versions compared.
     Duet(Duet),
     /// Recorded requests, sent once more to both.
@@ -52,7 +55,9 @@ pub enum JobError {
     #[error("not an experiment: {0}")]
     Json(#[from] serde_json::Error),
     /// There is no such kind.
-    #[error("kind: {0:?} is none of tail, duet, replay; an experiment of STeLLAR's has no kind")]
+    #[error(
+        "kind: {0:?} is none of tail, overhead, duet, replay; an experiment of STeLLAR's has no kind"
+    )]
     Kind(String),
     /// STeLLAR's format is not kept.
     #[error(transparent)]
@@ -75,6 +80,9 @@ impl Job {
         let job = match value["kind"].clone() {
             Value::Null => Self::Stellar(Experiment::read(text, false)?),
             Value::String(kind) if kind == "tail" => Self::Tail(serde_json::from_value(value)?),
+            Value::String(kind) if kind == "overhead" => {
+                Self::Overhead(serde_json::from_value(value)?)
+            }
             Value::String(kind) if kind == "duet" => Self::Duet(serde_json::from_value(value)?),
             Value::String(kind) if kind == "replay" => Self::Replay(serde_json::from_value(value)?),
             other => {
@@ -88,17 +96,19 @@ impl Job {
         match &job {
             Self::Stellar(_) => {}
             Self::Tail(tail) => drop(tail.experiment()?),
+            Self::Overhead(overhead) => drop(overhead.settings("")?),
             Self::Duet(duet) => drop(duet.settings(Vec::new())?),
             Self::Replay(replay) => replay.check()?,
         }
         Ok(job)
     }
 
-    /// `stellar`, `tail`, `duet` or `replay`.
+    /// `stellar`, `tail`, `overhead`, `duet` or `replay`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Stellar(_) => "stellar",
             Self::Tail(_) => "tail",
+            Self::Overhead(_) => "overhead",
             Self::Duet(_) => "duet",
             Self::Replay(_) => "replay",
         }
@@ -110,7 +120,7 @@ impl Job {
     /// A field that names no function.
     pub fn subjects(&self) -> Result<Vec<(&'static str, Subject)>, JobError> {
         Ok(match self {
-            Self::Stellar(_) | Self::Tail(_) => Vec::new(),
+            Self::Stellar(_) | Self::Tail(_) | Self::Overhead(_) => Vec::new(),
             Self::Duet(duet) => duet.subjects()?.into(),
             Self::Replay(replay) => replay.subjects()?.into(),
         })
@@ -134,6 +144,7 @@ impl Job {
                 format!("{}{more}", titles.join(", "))
             }
             Self::Tail(_) => "Tail latency of this server by factor".to_owned(),
+            Self::Overhead(_) => "Where a small invocation's time goes".to_owned(),
             Self::Duet(duet) if duet.is_aa() => format!("Does {} differ from itself?", duet.first),
             Self::Duet(duet) if duet.threshold.is_some() => {
                 format!("May {} replace {}?", duet.second, duet.first)
@@ -211,6 +222,11 @@ mod tests {
         assert_eq!((job.kind(), job.title().as_str()), ("stellar", "warm"));
         let job = read(&json!({"kind": "tail", "factors": ["cold"]})).expect("a table");
         assert_eq!(job.kind(), "tail");
+        let job = read(&json!({"kind": "overhead", "cold": 5})).expect("a study");
+        assert_eq!(
+            (job.kind(), job.subjects().expect("none").len()),
+            ("overhead", 0)
+        );
         let job = read(&json!({"kind": "duet", "first": "a@1", "second": "a@2"})).expect("a duet");
         assert_eq!(job.title(), "Is a@2 faster than a@1?");
         let Job::Duet(duet) = job else {
@@ -239,7 +255,10 @@ mod tests {
     fn bad_configurations_are_refused_with_their_field() {
         for (bad, expected) in [
             (json!([]), "SubExperiments"),
-            (json!({"kind": "x"}), "\"x\" is none of tail, duet, replay"),
+            (
+                json!({"kind": "x"}),
+                "\"x\" is none of tail, overhead, duet, replay",
+            ),
             (
                 json!({"kind": "replay", "first": "a", "speed": 101}),
                 "speed: 1 to 100",
@@ -258,7 +277,7 @@ mod tests {
                 }}),
                 "speed: takes longer than 6 h",
             ),
-            (json!({"kind": 7}), "is none of tail, duet"),
+            (json!({"kind": 7}), "is none of tail, overhead"),
             (
                 json!({"kind": "tail", "samples": 1}),
                 "samples: 1 is not within",
@@ -268,6 +287,22 @@ mod tests {
                 "factors: \"x\" is none of warm",
             ),
             (json!({"kind": "tail", "sample": 100}), "unknown field"),
+            (
+                json!({"kind": "overhead", "samples": 9}),
+                "samples: 9 is not within 10 and 3000",
+            ),
+            (
+                json!({"kind": "overhead", "cold": 201}),
+                "cold: at most 200",
+            ),
+            (
+                json!({"kind": "overhead", "workloads": ["x"]}),
+                "workloads: \"x\" is none of empty",
+            ),
+            (
+                json!({"kind": "overhead", "runtimes": ["x"]}),
+                "runtimes: \"x\" is none of python3",
+            ),
             (json!({"kind": "duet"}), "first: a function"),
             (
                 json!({"kind": "duet", "first": "a", "second": "B"}),

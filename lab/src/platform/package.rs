@@ -7,7 +7,7 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 /// A zip with the source, filled up with random bytes, which nothing can compress.
-pub(super) fn archive(file: &str, source: &str, image_mb: f64) -> zip::result::ZipResult<Vec<u8>> {
+pub(crate) fn archive(file: &str, source: &str, image_mb: f64) -> zip::result::ZipResult<Vec<u8>> {
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
     archive.start_file(file, options)?;

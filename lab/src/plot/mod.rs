@@ -4,6 +4,7 @@
 //! - [`curve`]: one quantity against another.
 //! - [`forest`]: one line per comparison, with its interval.
 //! - [`histogram`]: the same as counts.
+//! - [`stack`]: parts of a whole.
 //! - [`format`]: numbers for people.
 
 pub mod cdf;
@@ -11,6 +12,7 @@ pub mod curve;
 pub mod forest;
 pub mod format;
 pub mod histogram;
+pub mod stack;
 
 /// Text for an element's content or an attribute.
 fn escape(text: &str) -> String {

@@ -44,6 +44,7 @@ mod network;
 mod node;
 mod notes;
 mod origins;
+mod overhead;
 mod packages;
 mod ports;
 mod privileges;

@@ -10,7 +10,7 @@ use crate::chrome::{Badge, Chrome};
 pub struct ExperimentCard {
     /// Its number.
     pub id: i64,
-    /// `Tail latency`, `Duet`, `Replay`, `STeLLAR`.
+    /// `Tail latency`, `Overhead`, `Duet`, `Replay`, `STeLLAR`.
     pub kind: &'static str,
     /// What it answers.
     pub title: String,
@@ -52,12 +52,20 @@ pub struct ExperimentsPartial {
 /// The forms, as typed.
 #[derive(Debug, Clone)]
 pub struct LabForm {
-    /// Which one was sent: `tail`, `duet`, `replay`, `stellar`; empty at first.
+    /// Which one was sent: `tail`, `overhead`, `duet`, `replay`, `stellar`; empty at first.
     pub kind: String,
     /// Samples of each factor.
     pub samples: String,
     /// Names of the factors that are chosen.
     pub factors: Vec<String>,
+    /// Warm samples of an overhead study.
+    pub overhead_samples: String,
+    /// Its cold samples.
+    pub cold: String,
+    /// Names of its workloads that are chosen.
+    pub workloads: Vec<String>,
+    /// Names of its runtimes that are chosen.
+    pub runtimes: Vec<String>,
     /// The first version.
     pub first: String,
     /// The second version.
@@ -82,6 +90,10 @@ impl Default for LabForm {
             kind: String::new(),
             samples: "200".to_owned(),
             factors: Vec::new(),
+            overhead_samples: "200".to_owned(),
+            cold: "0".to_owned(),
+            workloads: Vec::new(),
+            runtimes: Vec::new(),
             first: String::new(),
             second: String::new(),
             recorded: "0".to_owned(),
@@ -114,6 +126,10 @@ pub struct LabPage {
     pub form: LabForm,
     /// Name and meaning of all factors, and whether one is chosen at first.
     pub factors: Vec<(&'static str, &'static str, bool)>,
+    /// Name and meaning of all workloads of the overhead study.
+    pub workloads: Vec<(&'static str, &'static str)>,
+    /// Names of its runtimes.
+    pub runtimes: Vec<&'static str>,
     /// Names of all functions.
     pub functions: Vec<String>,
     /// What is wrong with the form; empty when all is well.

@@ -32,6 +32,17 @@ pub(super) fn remarks(view: &ExperimentView) -> Vec<String> {
             steal * 100.0
         ));
     }
+    if result["overhead"].is_array() {
+        remarks.push(
+            "Means. Each layer without those inside it, and its share of the time at the client, from sending to the last byte.".to_owned(),
+        );
+        let left_out = result["left_out"].as_array().into_iter().flatten();
+        remarks.extend(
+            left_out
+                .filter_map(Value::as_str)
+                .map(|reason| format!("Left out: {reason}.")),
+        );
+    }
     if result["rows"].is_array() {
         remarks.push(
             "Time to the first byte. TMR: p99 over the median. MR and TR: median and p99 over the warm median.".to_owned(),

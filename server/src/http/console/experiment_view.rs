@@ -1,6 +1,7 @@
 //! An experiment as the console shows it.
 
 use hearth_lab::job::Progress;
+use hearth_lab::overhead::layers::{LAYERS, TITLES};
 use hearth_lab::plot::forest::percent;
 use hearth_lab::plot::format::time;
 use hearth_web::chrome::{Badge, Tone};
@@ -30,6 +31,7 @@ pub(super) fn card(view: &ExperimentView) -> ExperimentCard {
         id: view.id,
         kind: match view.kind.as_str() {
             "tail" => "Tail latency",
+            "overhead" => "Overhead",
             "duet" => "Duet",
             "replay" => "Replay",
             _ => "STeLLAR",
@@ -59,6 +61,13 @@ fn summary(view: &ExperimentView) -> String {
         let lines = benchmarks.iter().take(3).map(|one| {
             let title = one["title"].as_str().unwrap_or_default();
             format!("{title}: {}", verdict(one, result))
+        });
+        return lines.collect::<Vec<_>>().join("; ");
+    }
+    if let Some(rows) = result["overhead"].as_array() {
+        let lines = rows.iter().take(3).map(|row| {
+            let title = row["title"].as_str().unwrap_or_default();
+            format!("{title}: {}", ns(&row["total_ns"]["median"]))
         });
         return lines.collect::<Vec<_>>().join("; ");
     }
@@ -100,6 +109,9 @@ pub(super) fn result(view: &ExperimentView) -> ResultTable {
     let Some(result) = &view.result else {
         return ResultTable::default();
     };
+    if let Some(rows) = result["overhead"].as_array() {
+        return overhead(rows);
+    }
     match result["benchmarks"].as_array() {
         Some(benchmarks) => comparisons(benchmarks, result),
         None => latencies(result["rows"].as_array().map_or(&[], Vec::as_slice), true),
@@ -137,6 +149,30 @@ fn latencies(rows: &[Value], whole: bool) -> ResultTable {
         }
         let text = |field: &str| row[field].as_str().unwrap_or_default().to_owned();
         (text("title"), text("means"), cells)
+    };
+    ResultTable {
+        headings,
+        rows: rows.iter().map(row).collect(),
+    }
+}
+
+/// What each layer has of its own in the mean, and its share of the whole.
+fn overhead(rows: &[Value]) -> ResultTable {
+    let mut headings = vec!["", "Samples"];
+    headings.extend(TITLES);
+    headings.extend(["Mean", "p50", "p99", "Failed"]);
+    let row = |row: &Value| {
+        let layers = row["layers"].as_array().into_iter().flatten();
+        let mut cells = vec![row["samples"].to_string()];
+        cells.extend(layers.map(|layer| {
+            let share = layer["share"].as_f64().unwrap_or_default();
+            format!("{} ({:.0} %)", ns(&layer["own"]["mean_ns"]), share * 100.0)
+        }));
+        let client = &row["layers"][LAYERS - 1]["through"];
+        cells.extend(["mean_ns", "p50_ns", "p99_ns"].map(|field| ns(&client[field])));
+        cells.push(row["uncounted"]["failed"].to_string());
+        let title = row["title"].as_str().unwrap_or_default().to_owned();
+        (title, String::new(), cells)
     };
     ResultTable {
         headings,
@@ -215,6 +251,7 @@ pub(super) fn plots(found: &ExperimentDetail) -> Vec<(String, String)> {
         None => match path {
             "cdf.svg" => "Distributions".to_owned(),
             "histogram.svg" => "Histograms".to_owned(),
+            "overhead.svg" => "Shares of the layers".to_owned(),
             "forest.svg" => "Changes with their intervals".to_owned(),
             other => other.to_owned(),
         },

@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use hearth_lab::overhead::workloads::{RUNTIMES, WORKLOADS};
 use hearth_lab::table::factors::FACTORS;
 use hearth_web::pages::{
     ExperimentCards, ExperimentLivePartial, ExperimentPage, ExperimentsPartial, LabForm, LabPage,
@@ -13,7 +14,6 @@ use hearth_web::pages::{
 };
 use hearth_web::respond;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use crate::http::App;
 use crate::http::experiments::id_of;
@@ -24,8 +24,9 @@ use crate::model::{ExperimentDetail, ExperimentState, Right};
 
 use super::experiment_remarks::remarks;
 use super::experiment_view::{address, card, files, live, plots, result};
-use super::form::{Form, Submitted};
+use super::form::Submitted;
 use super::guard::{go, is_htmx, sentence};
+use super::lab_config::config;
 use super::session::Viewer;
 use super::view;
 
@@ -82,6 +83,8 @@ async fn view(
             .iter()
             .map(|factor| (factor.name, factor.means, !factor.is_large))
             .collect(),
+        workloads: WORKLOADS.iter().map(|one| (one.name, one.means)).collect(),
+        runtimes: RUNTIMES.iter().map(|one| one.name).collect(),
         functions: functions.map(|function| function.name).collect(),
         problem: String::new(),
     })
@@ -127,54 +130,6 @@ pub async fn create(State(app): State<App>, submitted: Submitted) -> Result<Resp
     }
 }
 
-/// The configuration that a form means; what is wrong with it otherwise.
-fn config(form: &Form) -> Result<String, String> {
-    let number = |name: &str, label: &str| {
-        let text = form.trimmed(name);
-        let number: Result<u64, _> = text.parse();
-        number.map_err(|_| format!("{label}: {text:?} is not a whole number."))
-    };
-    match form.trimmed("kind").as_str() {
-        "tail" => {
-            let factors: Vec<&str> = form.all("factor").collect();
-            // None would be all of them.
-            if factors.is_empty() {
-                return Err("Factors: choose at least one.".to_owned());
-            }
-            let samples = number("samples", "Samples")?;
-            Ok(json!({ "kind": "tail", "samples": samples, "factors": factors }).to_string())
-        }
-        "duet" => {
-            let event: Value = serde_json::from_str(&form.lines("event"))
-                .map_err(|error| format!("Event: not valid JSON: {error}"))?;
-            let config = json!({
-                "kind": "duet",
-                "first": form.trimmed("first"),
-                "second": form.trimmed("second"),
-                "events": [event],
-                "recorded": number("recorded", "Recorded events")?,
-                "calls": number("calls", "Calls")?,
-            });
-            Ok(config.to_string())
-        }
-        "replay" => {
-            let text = form.trimmed("speed");
-            let speed: f64 = text
-                .parse()
-                .map_err(|_| format!("Speed: {text:?} is not a number."))?;
-            let config = json!({
-                "kind": "replay",
-                "first": form.trimmed("first"),
-                "second": form.trimmed("second"),
-                "last_s": number("last", "The last")?.saturating_mul(60),
-                "speed": speed,
-            });
-            Ok(config.to_string())
-        }
-        _ => Ok(form.lines("config")),
-    }
-}
-
 async fn refused(app: &App, submitted: &Submitted, problem: String) -> Result<Response, Problem> {
     let (form, viewer) = (&submitted.form, &submitted.viewer);
     let mut page = view(app, viewer, &submitted.headers, i64::MAX).await?;
@@ -188,6 +143,10 @@ async fn refused(app: &App, submitted: &Submitted, problem: String) -> Result<Re
         kind: form.trimmed("kind"),
         samples: typed("samples", defaults.samples),
         factors: form.all("factor").map(str::to_owned).collect(),
+        overhead_samples: typed("overhead_samples", defaults.overhead_samples),
+        cold: typed("cold", defaults.cold),
+        workloads: form.all("workload").map(str::to_owned).collect(),
+        runtimes: form.all("runtime").map(str::to_owned).collect(),
         first: typed("first", defaults.first),
         second: typed("second", defaults.second),
         recorded: typed("recorded", defaults.recorded),

@@ -37,6 +37,7 @@ mod invocation;
 mod invocations;
 mod invoke;
 mod lab;
+mod lab_config;
 mod latency;
 mod live;
 mod login;

@@ -34,6 +34,13 @@ async fn an_experiment_is_created_watched_and_read() {
     // The browser tells of the answer's status.
     browser.console().await;
     browser.look("lab-refused").await;
+    browser.click("#new-overhead summary").await;
+    browser.fill("#overhead-samples", "9").await;
+    browser.click("#overhead-button").await;
+    browser
+        .wait_for_text("#problem", "9 is not within 10 and 3000")
+        .await;
+    browser.console().await;
     browser.click("#new-duet summary").await;
     browser.fill("#first", "nobody").await;
     browser.click("#duet-button").await;

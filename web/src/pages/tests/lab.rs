@@ -42,6 +42,8 @@ fn lab(waits: bool) -> LabPage {
             ..ExperimentCards::default()
         },
         form: LabForm::default(),
+        workloads: vec![("empty", "nothing")],
+        runtimes: vec!["python3", "node"],
         factors: vec![
             ("warm", "an instance is idle", true),
             ("burst-500", "many", false),
@@ -84,6 +86,16 @@ pub(super) fn pages() -> Vec<String> {
     vec![html(&lab(true)), html(&experiment(true))]
 }
 
+/// Values of all boxes that are checked.
+fn checked(page: &str) -> Vec<&str> {
+    let boxes = page.split("<input type=\"checkbox\"").skip(1);
+    let boxes = boxes.filter_map(|one| one.split_once('>').map(|(attributes, _)| attributes));
+    let checked = boxes.filter(|one| one.ends_with(" checked"));
+    checked
+        .filter_map(|one| one.split("value=\"").nth(1)?.split('"').next())
+        .collect()
+}
+
 #[test]
 fn experiments_are_cards_and_who_runs_them_is_said_when_nobody_does() {
     let page = html(&lab(true));
@@ -93,7 +105,7 @@ fn experiments_are_cards_and_who_runs_them_is_said_when_nobody_does() {
     );
     assert!(page.contains("hearth lab agent") && page.contains("calls: 3 of 15"));
     assert_eq!(page.matches("name=\"factor\"").count(), 2);
-    assert_eq!(page.matches(" checked").count(), 1);
+    assert_eq!(checked(&page), ["warm", "empty", "python3", "node"]);
     assert!(!html(&lab(false)).contains("hearth lab agent"));
     assert!(page.contains("hx-get=\"/lab?part=list\""), "{page}");
     // Older ones stay on the page when it is refreshed.
@@ -108,7 +120,12 @@ fn experiments_are_cards_and_who_runs_them_is_said_when_nobody_does() {
     let mut refused = lab(false);
     (refused.form.kind, refused.problem) = ("tail".to_owned(), "Choose one.".to_owned());
     let refused = html(&refused);
-    assert!(refused.contains("Choose one.") && !refused.contains(" checked"));
+    assert!(refused.contains("Choose one."));
+    assert_eq!(checked(&refused), ["empty", "python3", "node"]);
+    let mut refused = lab(false);
+    refused.form.kind = "overhead".to_owned();
+    refused.form.runtimes = vec!["node".to_owned()];
+    assert_eq!(checked(&html(&refused)), ["warm", "node"]);
 }
 
 #[test]
