@@ -163,6 +163,8 @@ pub struct GateForm {
     pub events: String,
     /// Recorded events.
     pub recorded: String,
+    /// What was wrong with what was sent; empty at first.
+    pub error: String,
 }
 
 /// `partials/delete_state.html`: what a deletion that was not made leaves in its form.

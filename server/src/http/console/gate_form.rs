@@ -4,13 +4,16 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use hearth_web::pages::GateForm;
 
+use crate::engine::EngineError;
 use crate::http::App;
 use crate::http::functions::gate;
 use crate::http::problem::Problem;
+use crate::lab::LabError;
 use crate::model::{Gate, InvalidField, Right};
 
 use super::form::{Form, Submitted};
 use super::guard::go;
+use super::settings;
 
 /// A gate as its form shows it; what it begins with where there is none.
 pub(super) fn present(gate: Option<&Gate>) -> GateForm {
@@ -21,6 +24,26 @@ pub(super) fn present(gate: Option<&Gate>) -> GateForm {
         confidence: shown.confidence_percent.to_string(),
         events: shown.events.join("\n"),
         recorded: shown.recorded.to_string(),
+        error: String::new(),
+    }
+}
+
+/// What was typed, and what is wrong with it.
+fn refused(form: &Form, error: &InvalidField) -> GateForm {
+    let label = match error.field.as_str() {
+        "threshold_percent" => "Slower by",
+        "confidence_percent" => "Confidence",
+        "recorded" => "Recorded events",
+        "events" => "Saved events",
+        other => other,
+    };
+    GateForm {
+        on: form.trimmed("on") == "true",
+        threshold: form.trimmed("threshold"),
+        confidence: form.trimmed("confidence"),
+        events: form.lines("gate_events"),
+        recorded: form.trimmed("gate_recorded"),
+        error: format!("{label}: {} is not valid: {}", error.value, error.rule),
     }
 }
 
@@ -35,7 +58,10 @@ pub async fn submit(
     app.engine.get(&name)?;
     let before = app.lab.gate(&name).await?;
     let then = match form.trimmed("on").as_str() {
-        "true" => Some(read(form, before.as_ref())?),
+        "true" => match read(form, before.as_ref()) {
+            Ok(gate) => Some(gate),
+            Err(error) => return again(&app, &name, &submitted, &error).await,
+        },
         _ => None,
     };
     if then == before {
@@ -50,9 +76,25 @@ pub async fn submit(
         Some(gate) => gate::words(gate),
         None => "taken away".to_owned(),
     });
-    app.lab.set_gate(&name, then).await?;
+    match app.lab.set_gate(&name, then).await {
+        Err(LabError::Engine(EngineError::Invalid(error))) => {
+            return again(&app, &name, &submitted, &error).await;
+        }
+        set => set?,
+    };
     let next = format!("/functions/{name}/settings?notice=gate");
     Ok(go(&submitted.headers, &next))
+}
+
+/// The page with the form as it was sent.
+async fn again(
+    app: &App,
+    name: &str,
+    submitted: &Submitted,
+    error: &InvalidField,
+) -> Result<Response, Problem> {
+    let typed = refused(&submitted.form, error);
+    settings::with_gate(app, &submitted.viewer, &submitted.headers, name, typed).await
 }
 
 /// What the form says; what it has no field for stays.

@@ -4,7 +4,7 @@ use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use hearth_web::pages::{DeleteState, SettingsForm, SettingsPage};
+use hearth_web::pages::{DeleteState, GateForm, SettingsForm, SettingsPage};
 use hearth_web::respond;
 
 use crate::catalog::CatalogError;
@@ -231,7 +231,26 @@ struct Shown {
     failure: Failure,
     status: StatusCode,
     delete_error: String,
+    /// The gate's form, where it is not what there is.
+    gate: Option<GateForm>,
     notice: Option<String>,
+}
+
+/// The page with a gate that was not set.
+pub(super) async fn with_gate(
+    app: &App,
+    viewer: &Viewer,
+    headers: &HeaderMap,
+    name: &str,
+    gate: GateForm,
+) -> Result<Response, Problem> {
+    let function = app.engine.get(name)?;
+    let shown = Shown {
+        status: StatusCode::UNPROCESSABLE_ENTITY,
+        gate: Some(gate),
+        ..Shown::default()
+    };
+    show(app, viewer, headers, &function, present(&function), shown).await
 }
 
 async fn show(
@@ -256,7 +275,10 @@ async fn show(
         form,
         outbound_reason: view::unavailable(app, &["network_outbound"]),
         limits_reason: ports_form::limits_reason(app),
-        gate: gate_form::present(app.lab.gate(&function.name).await?.as_ref()),
+        gate: match shown.gate {
+            Some(gate) => gate,
+            None => gate_form::present(app.lab.gate(&function.name).await?.as_ref()),
+        },
         errors: shown.failure.errors,
         problem: shown.failure.problem,
         delete_error: shown.delete_error,

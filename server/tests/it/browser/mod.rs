@@ -12,6 +12,7 @@ mod changing;
 mod commands;
 mod deploying;
 mod editing;
+mod gates;
 mod history;
 mod ingress;
 mod lab;

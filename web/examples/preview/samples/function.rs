@@ -189,6 +189,7 @@ pub fn settings() -> SettingsPage {
             confidence: "99".into(),
             events: String::new(),
             recorded: "20".into(),
+            error: String::new(),
         },
         commands: commands(),
         errors: FieldErrors::default(),

@@ -328,6 +328,7 @@ pub(super) fn settings_page() -> SettingsPage {
             confidence: HOSTILE.into(),
             events: HOSTILE.into(),
             recorded: HOSTILE.into(),
+            error: HOSTILE.into(),
         },
         commands: commands(),
         errors: FieldErrors::default(),
