@@ -37,6 +37,7 @@ mod network;
 mod chains;
 
 pub mod cgroup;
+pub mod cores;
 mod limits;
 pub mod scheduling;
 

@@ -62,6 +62,8 @@ fn request() -> impl Strategy<Value = Request> {
         (target(), any::<bool>()).prop_map(|(target, with)| Request::Freeze(target, with)),
         (target(), any::<bool>()).prop_map(|(target, with)| Request::Thaw(target, with)),
         (target(), any::<u32>()).prop_map(|(target, quota)| Request::LimitCpu(target, quota)),
+        (any::<(u64, u128)>(), target())
+            .prop_map(|((sequence, cores), target)| Request::Dedicate(sequence, target, cores)),
         any::<u64>().prop_map(Request::FreezeTemplate),
         any::<u64>().prop_map(Request::ThawTemplate),
         (any::<u32>(), name()).prop_map(|(uid, name)| Request::KeepPrewarmed(uid, name)),
@@ -236,7 +238,7 @@ fn what_a_message_has_no_use_for_must_be_zero() {
         let is_key = (1..9).contains(&at);
         assert_eq!(Request::decode(&changed).is_ok(), is_key, "{at}");
     }
-    for kind in [0, 23, 100, 255] {
+    for kind in [0, 24, 100, 255] {
         let mut unknown = bytes.clone();
         unknown[0] = kind;
         assert_eq!(

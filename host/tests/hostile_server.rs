@@ -135,6 +135,10 @@ fn another_process_or_cgroup_is_left_alone() {
         talk.say(&Request::Freeze(target, true));
         talk.say(&Request::Thaw(target, false));
         talk.say(&Request::LimitCpu(target, 0));
+        // All cores, and none.
+        talk.say(&Request::Dedicate(0, target, u128::MAX));
+        talk.say(&Request::Dedicate(0, target, 0));
+        talk.say(&Request::Dedicate(0, target, 1));
         talk.say(&Request::Kill(target));
     }
     // Cgroups and sandboxes that do not exist.
@@ -151,6 +155,7 @@ fn another_process_or_cgroup_is_left_alone() {
         };
         talk.say(&Request::Attach(target));
         talk.say(&Request::LimitCpu(target, u32::MAX));
+        talk.say(&Request::Dedicate(0, target, 1));
         talk.say(&Request::Kill(target));
         talk.say(&Request::Release(target));
     }

@@ -8,6 +8,7 @@ mod by_grpc;
 mod hops;
 mod idle;
 mod mix;
+mod processors;
 mod rates;
 mod targets;
 
@@ -40,6 +41,7 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     // It passes on what it gets, in place.
     let relay = program("native_relay")?;
     rates::run(&server, &relay, scale, document)?;
+    processors::run(&server, scale, document)?;
     hops::run(&server, &relay, scale, document)?;
     audit::run(&relay, scale, document)?;
     boutique::run(scale, document)?;

@@ -5,6 +5,7 @@
 //!
 //! The kernel lets anybody read them, so the server looks for itself: see [`Leaf::template_of`].
 
+mod cpuset;
 mod leaf;
 mod processes;
 mod tree;
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use hearth_init::{fields_of, variants_of};
 
+pub(crate) use self::cpuset::prepare as prepare_cpuset;
 pub use self::leaf::{Leaf, keyed};
 pub use self::processes::{belongs, descendants, listed};
 pub(crate) use self::processes::{kill_listed, owner, signal_process};
@@ -57,6 +59,8 @@ pub(crate) struct Directories {
     /// v1: in those of pids and CPU, which may be one and the same or that of memory.
     pub(crate) pids: PathBuf,
     pub(crate) cpu: PathBuf,
+    /// In that of cpusets, where it can be used; v1: made for instances with dedicated cores only.
+    pub(crate) cpuset: Option<PathBuf>,
 }
 
 variants_of!(Version { 1 => V1, 2 => V2, });
@@ -65,6 +69,7 @@ fields_of!(Directories {
     memory,
     pids,
     cpu,
+    cpuset,
 });
 
 impl Directories {
@@ -74,10 +79,11 @@ impl Directories {
             memory: self.memory.join(name),
             pids: self.pids.join(name),
             cpu: self.cpu.join(name),
+            cpuset: self.cpuset.as_ref().map(|dir| dir.join(name)),
         }
     }
 
-    /// Each directory once.
+    /// Each directory once that a sandbox has from the beginning.
     pub(crate) fn distinct(&self) -> Vec<&Path> {
         let mut all = vec![
             self.memory.as_path(),
@@ -85,6 +91,14 @@ impl Directories {
             self.cpu.as_path(),
         ];
         all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// The same, and that of cpusets.
+    pub(crate) fn all(&self) -> Vec<&Path> {
+        let mut all = self.distinct();
+        all.extend(self.cpuset.as_deref());
         all.dedup();
         all
     }
@@ -97,7 +111,7 @@ impl Directories {
     }
 
     pub(crate) fn remove(&self) -> io::Result<()> {
-        for dir in self.distinct() {
+        for dir in self.all() {
             remove_tree(dir)?;
         }
         Ok(())
@@ -219,13 +233,17 @@ impl Group {
         self.directories.cpu.join(name)
     }
 
-    /// Removes that of an instance whose leaf is removed; true when it is gone.
+    /// Removes that of an instance whose leaf is removed, and its cpuset; true when they are gone.
     pub fn remove_cpu(&self, number: u64) -> bool {
-        let dir = self.cpu_of(&self.leaf(number));
-        match fs::remove_dir(dir) {
+        let leaf = self.leaf(number);
+        let cpuset = self.directories.cpuset.as_ref();
+        let cpuset = cpuset.zip(leaf.dir.file_name());
+        let cpuset = cpuset.map(|(sandbox, name)| sandbox.join(name));
+        let mut dirs = [Some(self.cpu_of(&leaf)), cpuset].into_iter().flatten();
+        dirs.all(|dir| match fs::remove_dir(dir) {
             Ok(()) => true,
             Err(error) => error.kind() == io::ErrorKind::NotFound,
-        }
+        })
     }
 
     /// Removes the sandbox's cgroups. Fails with `EBUSY` while processes are in them.

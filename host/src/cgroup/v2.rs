@@ -129,6 +129,42 @@ mod tests {
         assert_eq!(instance_cgroup.oom_kills(), 2);
     }
 
+    #[test]
+    fn cores_are_a_leafs() {
+        let tree = tempfile::tempdir().expect("a directory");
+        fs::write(
+            tree.path().join("cgroup.controllers"),
+            "cpuset cpu memory pids",
+        )
+        .expect("write");
+        let place = place(tree.path(), tree.path()).expect("a place");
+        let mut top = place.join("hearth-1");
+        top.create().expect("create");
+        fs::write(top.memory.join("cpuset.cpus.effective"), "0-8191").expect("write");
+        let found = super::super::prepare_cpuset(&mut top);
+        let own = std::thread::available_parallelism().expect("cores").get();
+        let cores = found.version.as_deref().and_then(crate::cores::parse);
+        assert!(
+            cores.is_some_and(|cores| cores.len() >= own),
+            "{:?}",
+            found.reason
+        );
+        assert_eq!(read(top.memory.join(SUBTREE_CONTROL)), "+cpuset");
+        let group = top.sandbox("f-1", Some(&limits())).expect("a sandbox");
+        let leaf = group.instance_cgroup(1).expect("a leaf");
+        group.set_cores(&leaf, &[1, 2, 5].into()).expect("cores");
+        assert_eq!(read(leaf.dir.join("cpuset.cpus")), "1-2,5");
+        assert_eq!(
+            read(group.directories.memory.join(SUBTREE_CONTROL)),
+            "+cpuset"
+        );
+
+        // A host without the controller says so, and goes on.
+        top.cpuset = None;
+        let found = super::super::prepare_cpuset(&mut top);
+        assert!(!found.available && found.reason.is_some());
+    }
+
     /// The kernel's own v2 hierarchy, which has no controllers on a hybrid host, but moves and kills all the same.
     #[test]
     fn moves_and_kills_for_real() {

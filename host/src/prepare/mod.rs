@@ -67,13 +67,14 @@ impl Host {
         let failed = |error: io::Error| SandboxError::step("directory", error);
         let Probed(mut capabilities) = probed;
         let tag = Tag::new();
-        let top = place::open(&tag)?;
+        let mut top = place::open(&tag)?;
+        capabilities.push(crate::cgroup::prepare_cpuset(&mut top));
         let run = settings.data_dir.join(RUN);
         own_directory(&run, None).map_err(failed)?;
         stale::clear_stale_directories(&run);
         let dir = run.join(tag.as_str());
         make_directory(&dir, 0o700).map_err(failed)?;
-        stale::record(&dir, &top.distinct()).map_err(failed)?;
+        stale::record(&dir, &top.all()).map_err(failed)?;
         capabilities.extend(probe::cgroup(&settings.init, top.version, &dir));
         let images = settings.data_dir.join(IMAGES);
         own_directory(&images, settings.readers()).map_err(failed)?;

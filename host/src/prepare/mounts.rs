@@ -30,6 +30,8 @@ fn find_in(cgroup: &str, mountinfo: &str) -> Result<Found, String> {
     match (v1("memory")?, v1("pids")?, v1("cpu")?) {
         (Some(memory), Some(pids), Some(cpu)) => Ok(Found::V1(Directories {
             version: Version::V1,
+            // One that another controller has as well has no cores for its processes, and could not take any.
+            cpuset: v1("cpuset")?.filter(|dir| ![&memory, &pids, &cpu].contains(&dir)),
             memory,
             pids,
             cpu,

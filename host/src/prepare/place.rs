@@ -36,7 +36,7 @@ pub(super) fn open(tag: &Tag) -> Result<Directories, SandboxError> {
             Found::V2 { mount, own } => place(&mount, &own),
         })
         .map_err(missing)?;
-    for parent in place.distinct() {
+    for parent in place.all() {
         stale::clear_stale_cgroups(parent);
     }
     let top = place.join(tag.as_str());
@@ -95,6 +95,8 @@ pub(crate) fn place(mount: &Path, own: &Path) -> Result<Directories, String> {
         memory: at.to_owned(),
         pids: at.to_owned(),
         cpu: at.to_owned(),
+        // Sandboxes do without where it cannot be had.
+        cpuset: enable(at, &["cpuset"]).is_ok().then(|| at.to_owned()),
     })
 }
 

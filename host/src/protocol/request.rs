@@ -71,6 +71,8 @@ pub enum Request {
     /// Let an instance have so much of a processor, in µs of each [`CPU_PERIOD_US`](crate::CPU_PERIOD_US), and not all that
     /// its sandbox has.
     LimitCpu(Target, u32),
+    /// Let an instance alone have the cores whose bits are set.
+    Dedicate(Sequence, Target, u128),
     /// Stop a template and what it started.
     FreezeTemplate(Key),
     /// Resume it.
@@ -134,6 +136,7 @@ variants_of!(Request {
     20 => Connect(sequence, chain),
     21 => EndChain(chain),
     22 => LimitCpu(target, quota_us),
+    23 => Dedicate(sequence, target, cores),
 });
 
 impl Message for Request {

@@ -139,6 +139,7 @@ impl Supervisor {
             Ok(()) => {}
         }
         self.forget_jobs(key);
+        self.return_all_cores(key);
         if let Some(live) = self.live.remove(&key)
             && live.tell
         {

@@ -84,6 +84,7 @@ impl Supervisor {
         let removed = leaf.remove() && live.group.remove_cpu(number);
         if removed {
             live.removed_leaves.remove(&number);
+            self.return_cores((key, number));
         }
         // Once before the instance is gone would be too early to find all of its strays, and so is only the first time.
         if removed || tries == 0 {
@@ -127,10 +128,18 @@ impl Supervisor {
             let Ok(leaf) = live.instance_cgroup() else {
                 return;
             };
-            match live.is_running() {
+            let is_running = live.is_running();
+            if let Err(error) = self.keep_off(key) {
+                tracing::warn!(%error, "an instance is not kept off the cores of others");
+            }
+            match is_running {
                 true => self.say(Reply::Prepared(key, leaf)),
                 // Before the server knows the sandbox it cannot make use of it.
-                false => live.prepared.push(leaf),
+                false => {
+                    if let Some(live) = self.live.get_mut(&key) {
+                        live.prepared.push(leaf);
+                    }
+                }
             }
         }
     }

@@ -83,7 +83,10 @@ impl Supervisor {
             live.control = None;
         }
         self.live.insert(key, live);
-        if let Err(error) = watched {
+        let kept_off = self
+            .keep_off(key)
+            .map_err(|error| SandboxError::step("cpuset", error));
+        if let Err(error) = watched.and(kept_off) {
             self.fail(key, error);
             self.lose_init(key);
             return Ok(());

@@ -13,11 +13,13 @@
 //! [`network`](crate::network). The [gateway](crate::gateway) is another process.
 //!
 //! - [`requests`]: what the server asks for; [`instances`]: of it, what concerns one instance. [`outbound`]: a network.
+//!   [`cores`]: who has cores for itself.
 //! - [`jobs`]: what it does later. [`priority`]: that of the server's threads.
 //! - [`lifecycle`] and [`ending`]: the transitions of a sandbox; [`live`]: one sandbox; [`site`]: its cgroups and directory;
 //!   [`launch`]: starts `hearth-init`, which builds it and is its PID 1; [`prewarmed`]: pre-warmed sandboxes for restores.
 
 mod attach;
+mod cores;
 mod ending;
 mod instances;
 mod jobs;
@@ -40,6 +42,7 @@ use std::time::{Duration, Instant};
 use rustix::event::EventfdFlags;
 use rustix::event::epoll::{self, EventData, EventFlags};
 
+use self::cores::Cores;
 use self::jobs::Scheduled;
 use self::live::LiveSandbox;
 use self::prewarmed::PrewarmedSandboxes;
@@ -97,6 +100,7 @@ impl Host {
             chains: Helper::start("hearth-chains", reporter.clone(), || Ok(Chains::default()))
                 .map_err(io::Error::other)?,
             images: images::start(&self.settings, criu, reporter).map_err(io::Error::other)?,
+            cores: Cores::default(),
             gateway: to_gateway,
             gateway_heard: Instant::now(),
             host: self,
@@ -110,6 +114,8 @@ impl Host {
             failed: None,
             closed: Vec::new(),
         };
+        // Not before the helpers are there, which would come along.
+        supervisor.find_cores();
         supervisor.introduce();
         let served = supervisor.run(&news, &bell);
         supervisor.finish(gateway);
@@ -124,6 +130,7 @@ struct Supervisor {
     images: Helper<Images>,
     network: Helper<()>,
     chains: Helper<Chains>,
+    cores: Cores,
     /// By which sandboxes have a network.
     gateway: Option<ToIt>,
     /// When it has last done something that was waited for.
@@ -275,7 +282,12 @@ impl Supervisor {
         }
         // Its interface and table on the host end with it.
         drop(gateway);
-        if let Err(error) = self.host.top.remove() {
+        if let Err(error) = self
+            .host
+            .top
+            .leave_shared_cores()
+            .and_then(|()| self.host.top.remove())
+        {
             tracing::warn!(%error, "cannot remove the sandboxes' cgroup");
         }
         // The directory may have been removed with the one it is in.

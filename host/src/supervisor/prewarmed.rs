@@ -58,6 +58,9 @@ impl Supervisor {
         match started {
             Ok(live) => {
                 self.live.insert(key, live);
+                if let Err(error) = self.keep_off(key) {
+                    tracing::warn!(%error, "a pre-warmed sandbox is not kept off the cores of others");
+                }
                 let kept = Kept { key, ready: false };
                 self.prewarmed.kept.insert(runtime.to_owned(), kept);
                 self.show(runtime);

@@ -49,6 +49,7 @@ impl Supervisor {
                 let made = match self.live.get_mut(&key) {
                     Some(live) if live.is_running() => live
                         .instance_cgroup()
+                        .and_then(|leaf| self.keep_off(key).map(|()| leaf))
                         .map_err(|error| SandboxError::step("cgroup", error)),
                     _ => Err(SandboxError::Gone),
                 };
@@ -66,6 +67,10 @@ impl Supervisor {
             Request::Freeze(target, with_template) => self.freeze(target, with_template),
             Request::Thaw(target, with_template) => self.thaw(target, with_template),
             Request::LimitCpu(target, quota_us) => self.limit_cpu(target, quota_us),
+            Request::Dedicate(sequence, target, cores) => {
+                let asked = self.dedicate(sequence, target, cores);
+                self.refuse_failed(sequence, asked);
+            }
             Request::FreezeTemplate(key) => self.freeze_template(key),
             Request::ThawTemplate(key) => self.thaw_template(key),
             Request::KeepPrewarmed(uid_base, runtime) => self.keep_prewarmed(uid_base, &runtime),
@@ -118,6 +123,7 @@ impl Supervisor {
         match *request {
             Request::Create(sequence, _)
             | Request::InstanceCgroup(sequence, _)
+            | Request::Dedicate(sequence, ..)
             | Request::Dump(sequence, ..)
             | Request::RemoveImage(sequence, _)
             | Request::Socket(sequence, ..)

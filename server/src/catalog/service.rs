@@ -199,6 +199,7 @@ impl From<ActivateError> for CatalogError {
     fn from(error: ActivateError) -> Self {
         match error {
             ActivateError::HostExhausted(_) => Self::HostExhausted(error.to_string()),
+            ActivateError::Cores(wrong) => Self::Invalid(wrong),
             ActivateError::Internal(cause) => Self::Internal(cause),
             other => Self::NotStarted(other.to_string()),
         }

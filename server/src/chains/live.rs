@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::cores::Reservation;
 use super::cpu;
 use super::members::Members;
 use super::path::Path;
@@ -18,6 +19,8 @@ pub struct Live {
     members: Arc<Members>,
     /// Ends what waits and watches, with the last version that has these members.
     ending: Arc<DropGuard>,
+    /// Its members' own cores, until the last of them is ended.
+    cores: Arc<Option<Reservation>>,
 }
 
 impl Live {
@@ -28,6 +31,7 @@ impl Live {
     pub(super) async fn start(
         engine: &Engine,
         version: Arc<Version>,
+        cores: Option<Reservation>,
     ) -> Result<Arc<Self>, ActivateError> {
         let ending = CancellationToken::new();
         let guard = ending.clone().drop_guard();
@@ -43,6 +47,7 @@ impl Live {
             path,
             members,
             ending: Arc::new(guard),
+            cores: Arc::new(cores),
         }))
     }
 
@@ -54,6 +59,7 @@ impl Live {
             path: self.path.clone(),
             members: self.members.clone(),
             ending: self.ending.clone(),
+            cores: self.cores.clone(),
         })
     }
 

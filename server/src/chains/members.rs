@@ -3,13 +3,14 @@
 mod cpu;
 mod watch;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use hearth_chain::Member;
 use hearth_chain::join::Join;
+use hearth_host::SandboxError;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -30,6 +31,8 @@ enum StartError {
     Seat(#[from] SeatError),
     #[error(transparent)]
     Join(#[from] JoinError),
+    #[error("it does not get the chain's cores: {0}")]
+    Cores(SandboxError),
 }
 
 /// One member.
@@ -55,6 +58,8 @@ pub(super) struct Members {
     path: Arc<Path>,
     all: Vec<Arc<One>>,
     numbers: Numbers,
+    /// Cores that its instances have for themselves; none where they share them.
+    cores: BTreeSet<u32>,
     /// Locked while one joins, so that each pair is told of each other once.
     joined: tokio::sync::Mutex<Vec<Joined>>,
 }
@@ -102,6 +107,7 @@ impl Members {
             path,
             all,
             numbers: Numbers::default(),
+            cores: version.spec.dedicated_cores(),
             joined: tokio::sync::Mutex::default(),
         });
         members.start_all(&ending).await?;
@@ -144,6 +150,10 @@ impl Members {
         ending: &CancellationToken,
     ) -> Result<(), StartError> {
         let instance = one.function.start_held().await.map_err(StartError::Boot)?;
+        if !self.cores.is_empty() {
+            let given = instance.dedicate(&self.cores).await;
+            given.map_err(StartError::Cores)?;
+        }
         let vitals = instance.vitals.clone();
         let seat = self.join(one, instance).await?;
         one.running.fetch_add(1, Ordering::Relaxed);

@@ -2,12 +2,14 @@
 //!
 //! In the order of a request: [`path`] admits it, puts its payload into a block and sends the descriptor to an instance of the
 //! route's first member; the members pass it on among themselves, and the last one sends it back. [`members`] starts the
-//! instances, tells them of each other and replaces those that end. [`cpu`] limits what they take, where that is asked for.
+//! instances, tells them of each other and replaces those that end. [`cpu`] limits what they take, and [`cores`] says
+//! which cores are theirs alone, where that is asked for.
 //! [`live`] holds all together for one version.
 //!
 //! A version is replaced as a whole: its successor's members start beside it, new requests go to them at once, and the
 //! former one ends with the last request that it has taken. `server/docs/chains.md` tells what is trusted in all this.
 
+mod cores;
 mod cpu;
 mod live;
 mod members;
@@ -19,6 +21,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
+use self::cores::Reservations;
 pub use self::live::Live;
 pub use self::types::{
     ActivateError, CpuTime, EdgeStatus, Hop, InstanceStatus, InvokeError, MemberStatus, Outcome,
@@ -32,6 +35,7 @@ use crate::model::chain::Version;
 pub struct Chains {
     engine: Engine,
     live: Arc<RwLock<HashMap<String, Arc<Live>>>>,
+    cores: Reservations,
 }
 
 impl Chains {
@@ -41,6 +45,7 @@ impl Chains {
         Self {
             engine,
             live: Arc::default(),
+            cores: Reservations::default(),
         }
     }
 
@@ -49,7 +54,8 @@ impl Chains {
     /// # Errors
     /// [`ActivateError`]; nothing is left behind.
     pub async fn start(&self, version: Version) -> Result<Arc<Live>, ActivateError> {
-        Live::start(&self.engine, Arc::new(version)).await
+        let cores = self.cores.reserve(&version.spec, &self.engine.host())?;
+        Live::start(&self.engine, Arc::new(version), cores).await
     }
 
     /// Puts a version in service: from then on it gets its chain's new requests. The version before it ends with its last

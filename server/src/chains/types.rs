@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use crate::model::{FunctionError, InvocationId};
+use crate::model::{FunctionError, InvalidField, InvocationId};
 
 /// One request to a route of a chain.
 #[derive(Debug, Clone)]
@@ -67,6 +67,9 @@ pub enum ActivateError {
         /// What is missing.
         reason: String,
     },
+    /// The cores that it asks for cannot be its own.
+    #[error(transparent)]
+    Cores(InvalidField),
     /// The host has no memory, descriptors, processes … to give.
     #[error("the chain cannot be started now: {0}")]
     HostExhausted(String),

@@ -6,9 +6,11 @@
 //! for itself: its instances share a uid and can wake each other. Who may signal them is the host process; only an
 //! instance with something to stop is ever stopped, and only one that was stopped waits for being resumed.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, Instant};
 
+use hearth_host::SandboxError;
 use procfs_core::FromRead as _;
 use procfs_core::process::Stat;
 
@@ -53,6 +55,14 @@ impl Instance {
     /// Lets it have no more than so many µs of processor time in each period of the scheduler's.
     pub fn limit_cpu(&self, quota_us: u32) {
         self.instance_cgroup.limit_cpu(quota_us);
+    }
+
+    /// Gives it cores that no other sandbox's processes may use.
+    ///
+    /// # Errors
+    /// The host process or the kernel refuses, or the sandbox is gone.
+    pub async fn dedicate(&self, cores: &BTreeSet<u32>) -> Result<(), SandboxError> {
+        self.instance_cgroup.dedicate(cores).await
     }
 
     /// Processor time that the running threads of its first process have taken; none when it has ended. Reads the kernel's files.

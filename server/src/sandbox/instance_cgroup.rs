@@ -1,9 +1,12 @@
 //! One instance's cgroup: has the instance moved in, stopped and killed, and reads what is in it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use hearth_host::SandboxError;
 use hearth_host::cgroup::Leaf;
+use hearth_host::cores;
 use hearth_host::protocol::request::Target;
 use hearth_host::protocol::{Key, LeafNumber, Request};
 use rustix::process::Pid;
@@ -86,6 +89,14 @@ impl InstanceCgroup {
     /// Lets it have no more than so many µs of processor time in each period of the scheduler's, without waiting for it.
     pub fn limit_cpu(&self, quota_us: u32) {
         self.client.send(Request::LimitCpu(self.target(), quota_us));
+    }
+
+    /// Moves it, with what it has started, to cores that no other sandbox's processes may use.
+    pub async fn dedicate(&self, cores: &BTreeSet<u32>) -> Result<(), SandboxError> {
+        let (target, mask) = (self.target(), cores::mask(cores));
+        let request = |sequence| Request::Dedicate(sequence, target, mask);
+        self.client.ask(request, Vec::new()).await?;
+        Ok(())
     }
 
     /// Whether a process in it was killed by the memory limit.

@@ -204,10 +204,12 @@ pub struct ChainForm {
     pub transport: String,
     /// Milliseconds.
     pub timeout_ms: String,
-    /// `shared` or `proportional`.
+    /// `shared`, `proportional` or `dedicated`.
     pub cpu: String,
     /// `cart: 120`.
     pub cpu_us: String,
+    /// `2, 3`.
+    pub cpu_cores: String,
     /// Whether no token is needed.
     pub public: bool,
     /// `udp 9000 route checkout`.

@@ -34,9 +34,9 @@ const BODY_BYTES: usize = 1 << 10;
 /// Turns of each, and how long one is.
 const ROUNDS: usize = 6;
 const TURN: Duration = Duration::from_millis(500);
-const QUICK_TURN: Duration = Duration::from_millis(30);
+pub(super) const QUICK_TURN: Duration = Duration::from_millis(30);
 /// Instances of each member: as many as processors, since one handles a request at a time.
-const INSTANCES: usize = 2;
+pub(super) const INSTANCES: usize = 2;
 
 /// What the report calls a chain.
 pub const RING: &str = "chain, ring";
@@ -52,7 +52,7 @@ pub const ONE: &str = "one function, warm";
 pub const CPU_TIME: &str = "µs of CPU/request";
 
 /// What the functions are written in.
-const NATIVE: &str = "native";
+pub(super) const NATIVE: &str = "native";
 const PYTHON: &str = "Python";
 const NODE: &str = "Node";
 const PYTHON_CODE: &str = "def handler(event, context):\n    return event\n";
@@ -81,7 +81,7 @@ pub fn of_length(way: &str, length: usize) -> String {
 }
 
 /// What a function of this language is called.
-fn function(language: &str, number: usize) -> String {
+pub(super) fn function(language: &str, number: usize) -> String {
     format!("{}-{number}", language.to_lowercase())
 }
 
@@ -90,7 +90,7 @@ fn by_url(path: &str) -> Vec<u8> {
 }
 
 /// Requests to the chain that is measured.
-fn through() -> By {
+pub(super) fn through() -> By {
     By::Http(vec![by_url("/chain/measured/r")])
 }
 
@@ -113,7 +113,7 @@ fn chain(server: &Server, language: &str, length: usize, transport: &str) -> any
     put(server, "measured", &settings)
 }
 
-fn no_chain(server: &Server) {
+pub(super) fn no_chain(server: &Server) {
     // There may be none.
     let _ = server.call("DELETE", "/chains/measured", &Value::Null);
 }

@@ -47,6 +47,11 @@ impl Target {
         }
     }
 
+    /// Requests of all turns.
+    pub(super) fn requests(&self) -> u64 {
+        self.requests
+    }
+
     pub(super) fn take_turn(
         &mut self,
         server: &Server,

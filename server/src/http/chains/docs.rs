@@ -7,7 +7,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::model::PortLimits;
-use crate::model::chain::{Cpu, CpuUs, Member, Pool, Transport, Trigger};
+use crate::model::chain::{Cpu, CpuCores, CpuUs, Member, Pool, Transport, Trigger};
 
 /// A new chain. Only `name`, `members` and `routes` are required; unknown fields are rejected.
 #[derive(Deserialize, ToSchema)]
@@ -40,13 +40,16 @@ pub struct CreateChain {
     /// Timeout of a request in ms, over all hops.
     #[schema(required = false, minimum = 1, maximum = 900000, default = 30000)]
     pub timeout_ms: u32,
-    /// How much of the processors its members may take: what their functions may (`shared`), or what the chain's requests of late
-    /// need by `cpu_us` (`proportional`).
+    /// How much of the processors its members may take: what their functions may (`shared`), what the chain's requests of late
+    /// need by `cpu_us` (`proportional`), or what their functions may on cores of their own (`dedicated`).
     #[schema(required = false)]
     pub cpu: Cpu,
     /// Processor time that each member takes for one request to the chain, in µs. `hearth lab fit` measures and sets it.
     #[schema(required = false)]
     pub cpu_us: CpuUs,
+    /// Cores that only its members use, if `cpu` is `dedicated`: cores of this host, none of another chain, and not all.
+    #[schema(required = false)]
+    pub cpu_cores: CpuCores,
     /// Whether `/chain/{name}` answers without a token.
     #[schema(required = false, default = false)]
     pub public: bool,
@@ -94,6 +97,9 @@ pub struct PutChain {
     #[schema(required = false)]
     pub cpu_us: CpuUs,
     /// See the creation of a chain.
+    #[schema(required = false)]
+    pub cpu_cores: CpuCores,
+    /// See the creation of a chain.
     #[schema(required = false, default = false)]
     pub public: bool,
     /// See the creation of a chain.
@@ -134,6 +140,9 @@ pub struct PatchChain {
     /// Processor time that each member takes for one request, in µs; all of them.
     #[schema(required = false)]
     pub cpu_us: CpuUs,
+    /// Cores that only its members use, if `cpu` is `dedicated`; all of them.
+    #[schema(required = false)]
+    pub cpu_cores: CpuCores,
     /// Whether `/chain/{name}` answers without a token.
     #[schema(required = false)]
     pub public: bool,

@@ -50,6 +50,7 @@ pub(super) fn present(settings: &Settings) -> ChainForm {
         .iter()
         .map(|(member, us)| format!("{member}: {us}"))
         .collect();
+    let cores: Vec<_> = settings.cpu_cores.iter().map(u32::to_string).collect();
     ChainForm {
         name: String::new(),
         members,
@@ -66,6 +67,7 @@ pub(super) fn present(settings: &Settings) -> ChainForm {
         timeout_ms: settings.timeout_ms.to_string(),
         cpu: settings.cpu.as_str().to_owned(),
         cpu_us: constants.join("\n"),
+        cpu_cores: cores.join(", "),
         public: settings.public,
         triggers: ports_form::present(&settings.triggers),
         port_limits: ports_form::present_limits(settings.port_limits),
@@ -88,6 +90,7 @@ pub(super) fn typed(form: &Form) -> ChainForm {
         timeout_ms: form.trimmed("timeout_ms"),
         cpu: form.trimmed("cpu"),
         cpu_us: form.lines("cpu_us"),
+        cpu_cores: form.trimmed("cpu_cores"),
         public: checked("public"),
         triggers: ports_form::typed(form),
         port_limits: ports_form::typed_limits(form),
@@ -126,6 +129,11 @@ pub(super) fn fields(form: &ChainForm, named: bool) -> Result<Fields, InvalidFie
         "cpu_us",
         named_lines(&form.cpu_us, "cpu_us", CPU_US, constant)?,
     )?;
+    let cores = form
+        .cpu_cores
+        .split([',', ' '])
+        .filter(|core| !core.is_empty());
+    add("cpu_cores", cores.map(number).collect())?;
     add("public", form.public.into())?;
     add("triggers", ports_form::routed_value(&form.triggers)?)?;
     add("port_limits", ports_form::limits_value(&form.port_limits)?)?;
@@ -224,6 +232,7 @@ mod tests {
             timeout_ms: "500".into(),
             cpu: "proportional".into(),
             cpu_us: "cart: 120\npay: 9".into(),
+            cpu_cores: "3, 1".into(),
             public: true,
             triggers: "tcp 9000\nudp 9001 route back".into(),
             ..ChainForm::default()
@@ -243,6 +252,7 @@ mod tests {
         assert_eq!(spec.pool.payload_kb, Some(256));
         assert_eq!(spec.triggers[1].route(), Some("back"));
         assert_eq!(spec.cpu_us["cart"], 120);
+        assert_eq!(spec.cpu_cores, [3, 1]);
         let shown = present(&spec.clone().into());
         assert_eq!(
             shown.members,
@@ -285,6 +295,7 @@ mod tests {
         assert_eq!(with(|form| form.edges = "cart -> x".into()), "edges[0][1]");
         assert_eq!(with(|form| form.cpu = "all".into()), "cpu");
         assert_eq!(with(|form| form.cpu_us = "cart".into()), "cpu_us");
+        assert_eq!(with(|form| form.cpu_cores = "1 x".into()), "cpu_cores[1]");
         assert_eq!(with(|form| form.cpu_us = "cart: x".into()), "cpu_us.cart");
         assert_eq!(with(|form| form.triggers = "udp".into()), "triggers");
         assert_eq!(

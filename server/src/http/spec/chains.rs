@@ -26,6 +26,7 @@ pub const CHAIN_FIELDS: &[&str] = &[
     "timeout_ms",
     "cpu",
     "cpu_us",
+    "cpu_cores",
     "public",
     "triggers",
     "port_limits",
@@ -89,6 +90,7 @@ pub fn patch_chain(mut fields: Fields) -> Result<Patch, InvalidField> {
         timeout_ms: fields.integer(&TIMEOUT_MS)?,
         cpu: cpu::setting(&mut fields)?,
         cpu_us: cpu::constants(&mut fields)?,
+        cpu_cores: cpu::cores(&mut fields)?,
         public: rules::flag(&mut fields, "public")?,
         triggers: triggers::of_chain(&mut fields)?,
         port_limits: port_limits::setting(&mut fields)?,
@@ -107,6 +109,7 @@ fn whole(name: String, mut fields: Fields) -> Result<Spec, InvalidField> {
         timeout_ms: fields.integer(&TIMEOUT_MS)?.unwrap_or(DEFAULT_TIMEOUT_MS),
         cpu: cpu::setting(&mut fields)?.unwrap_or_default(),
         cpu_us: cpu::constants(&mut fields)?.unwrap_or_default(),
+        cpu_cores: cpu::cores(&mut fields)?.unwrap_or_default(),
         public: rules::flag(&mut fields, "public")?.unwrap_or(false),
         triggers: triggers::of_chain(&mut fields)?.unwrap_or_default(),
         port_limits: port_limits::setting(&mut fields)?.unwrap_or_default(),
@@ -300,7 +303,7 @@ mod tests {
             "routes": {"checkout": ["cart", "gateway", "pay"]},
             "edges": [["cart", "pay"]],
             "pool": {"block_kb": 16, "blocks": 64, "payload_kb": 256, "huge_pages": true},
-            "transport": "ring", "timeout_ms": 500, "public": true, "cpu": "proportional", "cpu_us": {"cart": 120, "pay": 9},
+            "transport": "ring", "timeout_ms": 500, "public": true, "cpu": "proportional", "cpu_us": {"cart": 120, "pay": 9}, "cpu_cores": [2, 0],
             "triggers": [{"protocol": "tcp", "port": 9000}, {"protocol": "udp", "port": 9000, "route": "checkout"}],
             "port_limits": {"total": {"per_second": 9}},
         })
@@ -323,6 +326,8 @@ mod tests {
         assert_eq!(spec.transport, Transport::Ring);
         assert!(spec.public && spec.timeout_ms == 500);
         assert_eq!((spec.cpu, spec.cpu_us["cart"]), (Cpu::Proportional, 120));
+        assert_eq!(spec.cpu_cores, [2, 0]);
+        assert!(spec.dedicated_cores().is_empty(), "they are shared");
         let lines: Vec<_> = spec.triggers.iter().map(ToString::to_string).collect();
         assert_eq!(lines, ["tcp 9000", "udp 9000 route checkout"]);
         let limit = spec.port_limits.total.unwrap();
@@ -334,7 +339,7 @@ mod tests {
         assert_eq!(spec.pool, Pool::default());
         assert_eq!(spec.members["a"].concurrency, 1);
         assert_eq!((spec.timeout_ms, spec.public), (30_000, false));
-        assert!(spec.cpu == Cpu::Shared && spec.cpu_us.is_empty());
+        assert!(spec.cpu == Cpu::Shared && spec.cpu_us.is_empty() && spec.cpu_cores.is_empty());
         assert!(spec.edges.is_empty() && spec.transport == Transport::Auto);
         assert!(spec.triggers.is_empty() && spec.port_limits.is_none());
         assert_eq!(replace_chain("shop", fields(shop())).unwrap().name, "shop");
@@ -409,6 +414,12 @@ mod tests {
             ("/transport", json!("tcp"), "transport"),
             ("/cpu", json!("all"), "cpu"),
             ("/cpu_us", json!(9), "cpu_us"),
+            ("/cpu_cores", json!(2), "cpu_cores"),
+            ("/cpu_cores", json!("2"), "cpu_cores"),
+            ("/cpu_cores", json!([2, "3"]), "cpu_cores[1]"),
+            ("/cpu_cores", json!([-1]), "cpu_cores[0]"),
+            ("/cpu_cores", json!([0, 128]), "cpu_cores[1]"),
+            ("/cpu_cores", json!([1, 0, 1]), "cpu_cores[2]"),
             ("/cpu_us", json!({"cart": 1}), "cpu_us.pay"),
             ("/cpu_us/cart", json!(0), "cpu_us.cart"),
             ("/cpu_us/basket", json!(1), "cpu_us.basket"),

@@ -1,6 +1,6 @@
 //! How a chain's members share the processors with others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -12,6 +12,9 @@ use crate::model::InvalidField;
 /// Largest constant of a member: a second of processor time for each request.
 pub const MAX_CPU_US: u32 = 1_000_000;
 
+/// Cores that can be dedicated are numbered below this.
+pub const MAX_CORES: u32 = 128;
+
 /// How much of the processors a chain's members may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = ChainCpu)]
@@ -22,11 +25,13 @@ pub enum Cpu {
     Shared,
     /// In proportion to the chain's requests of late, by the constants in `cpu_us`, and never none.
     Proportional,
+    /// What their functions may, on the cores in `cpu_cores`, which no other function uses.
+    Dedicated,
 }
 
 impl Cpu {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Shared, Self::Proportional];
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Shared, Self::Proportional, Self::Dedicated];
 
     /// As the API calls it.
     #[must_use]
@@ -34,6 +39,7 @@ impl Cpu {
         match self {
             Self::Shared => "shared",
             Self::Proportional => "proportional",
+            Self::Dedicated => "dedicated",
         }
     }
 }
@@ -41,8 +47,41 @@ impl Cpu {
 /// Processor time that each member takes for one request to the chain, in µs, by the members' names.
 pub type CpuUs = BTreeMap<String, u32>;
 
+/// Numbers of processor cores.
+pub type CpuCores = Vec<u32>;
+
 impl Spec {
+    /// The cores that its members have for themselves; none where they share them.
+    #[must_use]
+    pub fn dedicated_cores(&self) -> BTreeSet<u32> {
+        match self.cpu {
+            Cpu::Dedicated => self.cpu_cores.iter().copied().collect(),
+            Cpu::Shared | Cpu::Proportional => BTreeSet::new(),
+        }
+    }
+
+    /// Whether they can be had is the host's to say.
+    fn check_cores(&self) -> Result<(), InvalidField> {
+        let mut seen = BTreeSet::new();
+        for (core, at) in self.cpu_cores.iter().zip(0..) {
+            let field = format!("cpu_cores[{at}]");
+            if *core >= MAX_CORES {
+                let rule = format!("must be the number of a core, at most {}", MAX_CORES - 1);
+                return Err(refuse(&field, *core, rule));
+            }
+            if !seen.insert(core) {
+                return Err(refuse(&field, *core, "must be given once"));
+            }
+        }
+        if self.cpu == Cpu::Dedicated && seen.is_empty() {
+            let rule = "must have a core at least, because cpu is \"dedicated\"";
+            return Err(refuse("cpu_cores", serde_json::json!([]), rule));
+        }
+        Ok(())
+    }
+
     pub(super) fn check_cpu(&self) -> Result<(), InvalidField> {
+        self.check_cores()?;
         for (member, us) in &self.cpu_us {
             let field = format!("cpu_us.{member}");
             if !self.members.contains_key(member) {

@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 
 use super::PortLimits;
 
-pub use cpu::{Cpu, CpuUs, MAX_CPU_US};
+pub use cpu::{Cpu, CpuCores, CpuUs, MAX_CORES, MAX_CPU_US};
 pub use hop::{GATEWAY, Hop};
 pub use limits::{
     BLOCK_KB, DEFAULT_BLOCK_KB, DEFAULT_BLOCKS, DEFAULT_TIMEOUT_MS, MAX_BLOCKS, MAX_CONCURRENCY,
@@ -61,6 +61,9 @@ pub struct Spec {
     /// Processor time that each member takes for one request.
     #[serde(default, skip_serializing_if = "CpuUs::is_empty")]
     pub cpu_us: CpuUs,
+    /// Cores that only its members use, with [`Cpu::Dedicated`].
+    #[serde(default, skip_serializing_if = "CpuCores::is_empty")]
+    pub cpu_cores: CpuCores,
     /// Whether `/chain/{name}` answers without a token.
     #[serde(default)]
     pub public: bool,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Cpu, CpuUs, Hop, Member, Pool, Spec, Transport, Trigger};
+use super::{Cpu, CpuCores, CpuUs, Hop, Member, Pool, Spec, Transport, Trigger};
 use crate::model::PortLimits;
 
 /// `PATCH /api/v1/chains/{name}`: absent fields stay as they are, the others are replaced whole.
@@ -24,6 +24,8 @@ pub struct Patch {
     pub cpu: Option<Cpu>,
     /// See [`Spec::cpu_us`]; all of them.
     pub cpu_us: Option<CpuUs>,
+    /// See [`Spec::cpu_cores`]; all of them.
+    pub cpu_cores: Option<CpuCores>,
     /// See [`Spec::public`].
     pub public: Option<bool>,
     /// See [`Spec::triggers`]; all of them.
@@ -46,6 +48,7 @@ impl Patch {
             timeout_ms,
             cpu,
             cpu_us,
+            cpu_cores,
             public,
             triggers,
             port_limits,
@@ -59,6 +62,7 @@ impl Patch {
             ("timeout_ms", timeout_ms.is_some()),
             ("cpu", cpu.is_some()),
             ("cpu_us", cpu_us.is_some()),
+            ("cpu_cores", cpu_cores.is_some()),
             ("public", public.is_some()),
             ("triggers", triggers.is_some()),
             ("port_limits", port_limits.is_some()),
@@ -80,6 +84,7 @@ impl Patch {
             timeout_ms,
             cpu,
             cpu_us,
+            cpu_cores,
             public,
             triggers,
             port_limits,
@@ -94,6 +99,7 @@ impl Patch {
             timeout_ms: timeout_ms.unwrap_or(to.timeout_ms),
             cpu: cpu.unwrap_or(to.cpu),
             cpu_us: cpu_us.unwrap_or_else(|| to.cpu_us.clone()),
+            cpu_cores: cpu_cores.unwrap_or_else(|| to.cpu_cores.clone()),
             public: public.unwrap_or(to.public),
             triggers: triggers.unwrap_or_else(|| to.triggers.clone()),
             port_limits: port_limits.unwrap_or(to.port_limits),

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Cpu, CpuUs, Hop, Live, Member, Pool, Spec, State, Transport, Trigger};
+use super::{Cpu, CpuCores, CpuUs, Hop, Live, Member, Pool, Spec, State, Transport, Trigger};
 use crate::model::{PortLimits, Revision};
 
 /// The settings of a chain as the API shows them.
@@ -31,6 +31,8 @@ pub struct Settings {
     pub cpu: Cpu,
     /// Processor time that each member takes for one request to the chain, in µs; empty if that was not measured.
     pub cpu_us: CpuUs,
+    /// Cores that only its members use if `cpu` is `dedicated`.
+    pub cpu_cores: CpuCores,
     /// Whether `/chain/{name}` answers without a token.
     pub public: bool,
     /// Its own ports.
@@ -51,6 +53,7 @@ impl From<Spec> for Settings {
             timeout_ms,
             cpu,
             cpu_us,
+            cpu_cores,
             public,
             triggers,
             port_limits,
@@ -64,6 +67,7 @@ impl From<Spec> for Settings {
             timeout_ms,
             cpu,
             cpu_us,
+            cpu_cores,
             public,
             triggers,
             port_limits,

@@ -160,3 +160,177 @@ async fn what_a_request_takes_is_measured_and_set() {
     let us = set["cpu_us"]["works"].as_u64().expect("a constant");
     assert!((50..100_000).contains(&us), "{us}");
 }
+
+/// Cores that Hearth may use here.
+async fn cores_of(client: &Client) -> Vec<u32> {
+    let node = client.get("/api/v1/node").await.expect(200).json();
+    let list = &node["capabilities"]["cpuset"]["version"];
+    let list = list.as_str().expect("this host has cpusets");
+    let cores = hearth_host::cores::parse(list).expect("a list of cores");
+    cores.into_iter().collect()
+}
+
+/// What the kernel lets a function's processes use, those in leaves of instances and the others: each cpuset, and what
+/// `/proc/PID/status` says.
+fn kernels_cores(server: &Server, function: &str, of_instances: bool) -> Vec<(String, String)> {
+    let processes = host::processes_of(server, function);
+    let found = processes.iter().filter_map(|process| {
+        if cgroups::is_of_an_instance(process.pid) != of_instances {
+            return None;
+        }
+        let dir = cgroups::directory(process.pid, "cpuset").ok()?;
+        // v2's, else v1's.
+        let cpuset = ["cpuset.cpus.effective", "cpuset.effective_cpus"]
+            .into_iter()
+            .find_map(|file| fs::read_to_string(dir.join(file)).ok())?;
+        let status = fs::read_to_string(format!("/proc/{}/status", process.pid)).ok()?;
+        let allowed = status
+            .lines()
+            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+        Some((cpuset.trim().to_owned(), allowed.trim().to_owned()))
+    });
+    found.collect()
+}
+
+/// Tries to use all cores, and says which ones it may.
+const ASKS: &str = "\
+import os
+
+def handler(event, context):
+    for cores in (range(os.cpu_count()), range(1), [event]):
+        try:
+            os.sched_setaffinity(0, cores)
+        except OSError:
+            pass
+    return [os.getpid(), sorted(os.sched_getaffinity(0))]
+";
+
+const ENDS: &str = "\
+import os
+
+def handler(event, context):
+    os._exit(1)
+";
+
+#[tokio::test]
+async fn a_chain_has_cores_that_nobody_else_uses() {
+    let server = Server::start();
+    let client = server.client();
+    let cores = cores_of(&client).await;
+    assert!(
+        cores.len() > 1,
+        "one is dedicated and one is left: {cores:?}"
+    );
+    let (own, others) = (cores[cores.len() - 1], &cores[..cores.len() - 1]);
+    let others_list = hearth_host::cores::list(&others.iter().copied().collect());
+    client.deploy("works", ASKS, json!({})).await;
+    client.deploy("ends", ENDS, json!({})).await;
+    client.deploy("other", ASKS, json!({})).await;
+    let mine = |list: String| (list.clone(), list);
+    let only_own = [mine(own.to_string())];
+    // Its sandbox is there before any core is dedicated.
+    let all = client
+        .post("/api/v1/functions/other/invoke", &json!(own))
+        .await;
+    assert_eq!(all.expect(200).json()[1], json!([own]));
+
+    let mut dedicated = chain();
+    dedicated["members"]["ends"] = json!({"function": "ends"});
+    dedicated["routes"]["end"] = json!(["ends"]);
+    dedicated["cpu"] = "dedicated".into();
+    for (field, wrong) in [
+        ("cpu_cores", json!([])),
+        ("cpu_cores", json!(cores)),
+        ("cpu_cores[1]", json!([own, own])),
+        ("cpu_cores[0]", json!([127])),
+        ("cpu_cores[0]", json!([128])),
+    ] {
+        dedicated["cpu_cores"] = wrong.clone();
+        let refused = client.post(CHAINS, &dedicated).await;
+        assert_eq!(super::field_of(refused), field, "{wrong}");
+    }
+    client.get("/api/v1/chains/c").await.expect(404);
+    dedicated["cpu_cores"] = json!([own]);
+    let made = client.post(CHAINS, &dedicated).await.expect(201).json();
+    assert_eq!(
+        (&made["cpu"], &made["cpu_cores"]),
+        (&json!("dedicated"), &json!([own]))
+    );
+
+    // From its first request on, whatever it asks for.
+    let may_use = async || {
+        let answer = invoke(&client, "r", &json!(others[0])).await;
+        let answer = answer.expect(200).json();
+        assert_eq!(answer[1], json!([own]));
+        answer[0].clone()
+    };
+    may_use().await;
+    assert_eq!(kernels_cores(&server, "works", true), only_own);
+    // Everything else is kept off: what ran before, what is started now, and its own function's template.
+    let kept_off = async |function: &str| {
+        let path = format!("/api/v1/functions/{function}/invoke");
+        let answer = client.post(&path, &json!(own)).await.expect(200).json();
+        assert!(
+            answer[1]
+                .as_array()
+                .is_some_and(|may| may.iter().all(|core| *core != own)),
+            "{answer}"
+        );
+    };
+    kept_off("other").await;
+    client.deploy("newer", ASKS, json!({})).await;
+    kept_off("newer").await;
+    for (function, of_instances) in [
+        ("other", true),
+        ("newer", true),
+        ("works", false),
+        ("newer", false),
+    ] {
+        let found = kernels_cores(&server, function, of_instances);
+        assert!(!found.is_empty(), "{function}");
+        for (cpuset, allowed) in found {
+            assert_eq!(cpuset, others_list, "{function}");
+            let allowed = hearth_host::cores::parse(&allowed).expect("a list");
+            assert!(!allowed.contains(&own), "{function}: {allowed:?}");
+        }
+    }
+
+    // Another chain does not get them.
+    let mut second = dedicated.clone();
+    second["name"] = "second".into();
+    let refused = client.post(CHAINS, &second).await;
+    assert_eq!(super::field_of(refused), "cpu_cores[0]");
+
+    // An instance that takes the place of one that ended has them, too.
+    for _ in 0..2 {
+        // The next one is there already, pre-forked, and in no leaf of an instance.
+        let instances = || {
+            let mut all = host::processes_of(&server, "ends");
+            all.retain(|process| cgroups::is_of_an_instance(process.pid));
+            all.into_iter().map(|process| process.pid)
+        };
+        let before: Vec<_> = instances().collect();
+        assert!(!before.is_empty());
+        let answer = invoke(&client, "end", &json!(1)).await;
+        assert_ne!(answer.status, 200);
+        let replaced = async || {
+            let new = instances().any(|pid| !before.contains(&pid));
+            (new && kernels_cores(&server, "ends", true) == only_own).then_some(())
+        };
+        eventually("the new instance has the core", LIMIT, replaced).await;
+    }
+
+    // A new version has them beside the former one; without the setting they are everybody's again.
+    let slower = json!({"timeout_ms": 20_000});
+    client.patch("/api/v1/chains/c", &slower).await.expect(200);
+    may_use().await;
+    let shared = json!({"cpu": "shared"});
+    client.patch("/api/v1/chains/c", &shared).await.expect(200);
+    let all_list = hearth_host::cores::list(&cores.iter().copied().collect());
+    let given_back = async || {
+        let found = kernels_cores(&server, "other", true);
+        (!found.is_empty() && found.iter().all(|(cpuset, _)| *cpuset == all_list)).then_some(())
+    };
+    eventually("the core is everybody's again", LIMIT, given_back).await;
+    client.post(CHAINS, &second).await.expect(201);
+}

@@ -38,6 +38,7 @@ async fn a_chain_with_only_what_is_required_has_the_documented_defaults() {
         "timeout_ms": 30_000,
         "cpu": "shared",
         "cpu_us": {},
+        "cpu_cores": [],
         "public": false,
         "triggers": [],
         "port_limits": {"per_source": null, "total": null},
@@ -65,7 +66,7 @@ async fn versions_are_immutable_and_any_of_them_can_be_activated() {
         "edges": [["cart", "pay"]],
         "pool": {"block_kb": 4, "blocks": 32, "payload_kb": 64, "huge_pages": false},
         "transport": "ring", "timeout_ms": 700, "public": true,
-        "cpu": "proportional", "cpu_us": {"cart": 120, "pay": 1},
+        "cpu": "proportional", "cpu_us": {"cart": 120, "pay": 1}, "cpu_cores": [0],
     });
     let second = client.patch(SHOP, &all).await.expect(200).json();
     assert_eq!(second["active_version"], 2);
@@ -144,7 +145,13 @@ async fn a_wrong_field_is_named_and_nothing_is_changed() {
         ("body", json!({})),
         ("name", json!({"name": "shop"})),
         ("cores", json!({"cores": 2})),
-        ("cpu", json!({"cpu": "dedicated"})),
+        ("cpu", json!({"cpu": "all"})),
+        ("cpu_cores", json!({"cpu": "dedicated"})),
+        ("cpu_cores[1]", json!({"cpu_cores": [1, 1]})),
+        (
+            "cpu_cores[0]",
+            json!({"cpu": "dedicated", "cpu_cores": [127]}),
+        ),
         ("cpu_us.cart", json!({"cpu": "proportional"})),
         ("cpu_us.nobody", json!({"cpu_us": {"nobody": 1}})),
         ("cpu_us.pay", json!({"cpu_us": {"pay": 1_000_001}})),

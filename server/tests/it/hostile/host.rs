@@ -63,7 +63,7 @@ pub fn names(server: &Server, dir: &str) -> Vec<String> {
 }
 
 /// Waits until no process, no cgroup and no directory of any sandbox of this server is left, then ends the server, with
-/// which its own cgroups and its directory go.
+/// which its own cgroups, the cpuset of all sandboxes among them, and its directory go.
 pub async fn nothing_is_left(server: &mut Server) {
     let tags = names(server, "run");
     assert!(!tags.is_empty(), "a directory of sandboxes");
@@ -75,7 +75,7 @@ pub async fn nothing_is_left(server: &mut Server) {
                 names(server, &format!("run/{tag}")).is_empty()
                     && cgroup_directories(tag)
                         .iter()
-                        .all(|dir| dir.file_name().is_some_and(|name| name == tag.as_str()))
+                        .all(|dir| dir.ends_with(tag) || dir.ends_with(format!("{tag}/shared")))
             });
             (sandboxes && descendants(server.pid()).is_empty() && names(server, "code").is_empty())
                 .then_some(())

@@ -154,6 +154,7 @@ fn settings(name: &str) -> ChainSettingsPage {
             timeout_ms: HOSTILE.into(),
             cpu: "proportional".into(),
             cpu_us: HOSTILE.into(),
+            cpu_cores: HOSTILE.into(),
             public: true,
             triggers: HOSTILE.into(),
             port_limits: PortLimitsForm {
