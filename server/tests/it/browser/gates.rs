@@ -44,11 +44,11 @@ async fn a_slower_version_is_refused_and_an_admin_overrides() {
     browser
         .wait_for_text("#gate-error", "Slower by: -1 is not valid")
         .await;
+    // The browser tells of the answer's status.
+    browser.console().await;
     browser.look("gate-refused").await;
     let kept = browser.find("#threshold").await.prop("value").await;
     assert_eq!(kept.expect("a field").as_deref(), Some("-1"));
-    // The browser tells of the answer's status.
-    browser.console().await;
     browser.fill("#threshold", "20").await;
     browser.click("#gate-button").await;
     eventually("the gate is there", Duration::from_secs(30), || async {

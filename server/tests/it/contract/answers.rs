@@ -8,7 +8,7 @@ use reqwest::multipart::Form;
 use serde_json::{Value, json};
 
 use super::document::Contract;
-use super::experiments;
+use super::{experiments, gates};
 use crate::support::{Client, Lines, Server, deploy_form};
 
 const CODE: &str = "\
@@ -41,6 +41,7 @@ async fn every_route_answers_as_described() {
     triggers(&contract, &client).await;
     chains(&contract, &client).await;
     experiments::ask(&contract, &client).await;
+    gates::ask(&contract, &client).await;
     history(&contract, &client).await;
     accounts(&contract, &client).await;
     secrets(&contract, &client).await;

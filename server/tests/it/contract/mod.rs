@@ -5,4 +5,5 @@ mod answers;
 mod client;
 mod document;
 mod experiments;
+mod gates;
 mod requests;
