@@ -24,8 +24,9 @@ const HEADERS_MAX: usize = 64;
 const HEAD_BYTES: usize = 64 * 1024;
 /// How long what a bootstrap has sent before its end may take to be read: it is in this host's memory.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// Pause before what the client has left is looked at.
-const AFTER_THE_END: Duration = Duration::from_millis(5);
+/// Pause before what the client has left is looked at. On a busy host the kernel hands packets over some milliseconds late, those of
+/// a loopback, too.
+const AFTER_THE_END: Duration = Duration::from_millis(20);
 /// Pause after a connection that could not be accepted.
 const AFTER_A_FAILURE: Duration = Duration::from_millis(10);
 
