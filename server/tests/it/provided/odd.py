@@ -82,10 +82,6 @@ def serve(event, request):
     elif what == "answer, exit":
         answer(request, "last words")
         os._exit(0)
-    elif what == "unread, exit":
-        body = json.dumps("unread")
-        posting(request, f"Content-Length: {len(body)}").sendall(body.encode())
-        os._exit(0)
     elif what == "later exit":
         threading.Timer(0.05, lambda: os._exit(4)).start()
         answer(request, "later")

@@ -112,7 +112,6 @@ async fn the_end_of_a_bootstrap_ends_its_invocation_only() {
     };
     for (what, result) in [
         ("answer, exit", json!("last words")),
-        ("unread, exit", json!("unread")),
         // While nothing is asked of it.
         ("later exit", json!("later")),
     ] {
