@@ -60,14 +60,9 @@ pub async fn run(
         done = study.measure(node) => done,
         Ok(_) = cancelled.wait_for(|is_cancelled| *is_cancelled) => Err(OverheadError::Cancelled),
     };
-    let left = hearth.remove_all().await;
-    let left: Vec<String> = left
-        .iter()
-        .map(|(name, error)| format!("{name} ({error})"))
-        .collect();
-    match left.is_empty() {
-        true => done,
-        false => done.and(Err(OverheadError::LeftBehind(left.join("; ")))),
+    match hearth.remove_all().await {
+        Ok(()) => done,
+        Err(left) => done.and(Err(OverheadError::LeftBehind(left))),
     }
 }
 

@@ -172,23 +172,28 @@ impl Hearth {
         Ok(())
     }
 
-    /// Removes all functions that were deployed. Returns those that could not be, and why. A server that does not answer is not asked
-    /// for each of them.
-    pub async fn remove_all(&self) -> Vec<(String, String)> {
+    /// Removes all functions that were deployed. A server that does not answer is not asked for each of them.
+    ///
+    /// # Errors
+    /// Those that could not be removed, each with the reason.
+    pub async fn remove_all(&self) -> Result<(), String> {
         let names = self.names().clone();
         let mut left = Vec::new();
         let mut is_silent = false;
         for name in names {
             if is_silent {
-                left.push((name, "not asked for any more".to_owned()));
+                left.push(format!("{name} (not asked for any more)"));
                 continue;
             }
             if let Err(error) = self.remove(&name).await {
                 is_silent = matches!(error, ClientError::Timeout(..));
-                left.push((name, error.to_string()));
+                left.push(format!("{name} ({error})"));
             }
         }
-        left
+        match left.is_empty() {
+            true => Ok(()),
+            false => Err(left.join("; ")),
+        }
     }
 
     /// How a function's instances were started, counted over the last day: `warm` for requests that found one.

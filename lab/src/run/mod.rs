@@ -253,15 +253,10 @@ async fn remove_all(context: &Context<'_>) -> Result<(), RunError> {
         return Ok(());
     };
     (context.tell)(Event::Removing);
-    let left = hearth.remove_all().await;
-    if left.is_empty() {
+    let Err(left) = hearth.remove_all().await else {
         return Ok(());
-    }
-    let left: Vec<String> = left
-        .iter()
-        .map(|(name, error)| format!("{name} ({error})"))
-        .collect();
-    let error = RunError::LeftBehind(left.join("; "));
+    };
+    let error = RunError::LeftBehind(left);
     context.log("error", &error.to_string());
     Err(error)
 }
