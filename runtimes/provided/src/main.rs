@@ -7,9 +7,9 @@
 //! ```
 //!
 //! In the order of a function's life: `template` boots and becomes the one instance of its sandbox; `bootstrap` is the child
-//! process and its output; `connections` are its requests to `api`, in
-//! which `requests` are their paths and bodies (`streaming` is an answer that is passed on as it comes); `invocation` carries
-//! invocations between the server's channel and the API (`trace` is their trace contexts), and `error` is what the child says of failures.
+//! process and its output; `connections` are its requests to `api`, in which `requests` are their paths and bodies (`streaming`
+//! is an answer that is passed on as it comes); `invocation` carries invocations between the server's channel and the API
+//! (`trace` is their trace contexts), and `error` is what the child says of failures.
 #![deny(unsafe_code)]
 
 mod api;

@@ -1,11 +1,10 @@
 //! Whether a chain is crowded.
 //!
-//! A member that is woken interrupts whoever has the processor, which is usually the one that woke it and has more to send. With
-//! a few requests under way that is as it should be: the one request goes on at once. With many, each member handles one request between two interruptions, and
-//! most of the processors' time goes into the changes. Members of a crowded chain wait for their turn instead (`SCHED_BATCH`,
-//! sched(7)) and then find several requests: half as many again are answered, and the slowest are answered sooner. Where other
-//! processes keep the processors busy a turn can be some milliseconds away, so a chain must be crowded for that.
-//! `make bench SUITE=chains` compares both.
+//! A member that is woken preempts whoever has the processor, which is usually the one that woke it and has more to send. With a few
+//! requests under way that is as it should be: the one request goes on at once. With many, each member handles one request
+//! between two preemptions, and a good part of the processors' time goes into context switches. Members of a crowded chain wait
+//! for their turn instead (`SCHED_BATCH`, sched(7)) and then find several requests. Where other processes keep the processors
+//! busy, a turn can be some milliseconds away: so that is for crowded chains only.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
