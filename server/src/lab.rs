@@ -10,6 +10,7 @@
 //!
 //! `house.rs` gives experiments up and removes what is left of them. `gate.rs` has versions compared before they become active.
 
+mod error;
 mod gate;
 mod house;
 mod verdict;
@@ -18,15 +19,16 @@ mod what_if;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hearth_lab::job::{Job, JobError};
+use hearth_lab::job::Job;
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use crate::engine::{Engine, EngineError};
+use crate::engine::Engine;
 use crate::model::{AssignedExperiment, ExperimentDetail, ExperimentEnd, ExperimentView};
 use crate::store::{NewExperiment, Store, StoreError};
 
+pub use error::LabError;
 pub use gate::Deployed;
 pub use what_if::WhatIfAsked;
 
@@ -48,40 +50,6 @@ fn prefix(id: i64) -> String {
     format!("lab-e{id}")
 }
 
-/// Why an experiment cannot be changed.
-#[derive(Debug, thiserror::Error)]
-pub enum LabError {
-    /// There is none.
-    #[error("there is no experiment {0}")]
-    NotFound(i64),
-    /// It is over, runs, or does not run.
-    #[error("experiment {0} {1}")]
-    State(i64, &'static str),
-    /// The configuration is not one.
-    #[error(transparent)]
-    Job(#[from] JobError),
-    /// What it compares is not there.
-    #[error("{0}: there is no function {1:?}")]
-    NoFunction(&'static str, String),
-    /// Too many wait.
-    #[error("{OPEN_MAX} experiments wait or run already")]
-    Full,
-    /// Its files are too large.
-    #[error(
-        "the files of an experiment have at most {FILES_MAX} bytes, those of all together {ALL_FILES_MAX}"
-    )]
-    Files,
-    /// A path that no file has.
-    #[error("the path of a file: 1 to {PATH_MAX} bytes, no empty part, `.` or `..`")]
-    Path,
-    /// A function cannot be changed.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-    /// The store fails.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
 /// The experiments. Cheap to clone.
 #[derive(Clone)]
 pub struct Lab(Arc<Inner>);
@@ -97,6 +65,8 @@ struct Inner {
     ended: parking_lot::Mutex<Vec<(i64, Instant)>>,
     /// Held while it is decided on versions: one after the other.
     deciding: tokio::sync::Mutex<()>,
+    /// Held while calls are simulated: a processor is enough for that, whoever asks how often.
+    simulating: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Lab {
@@ -112,6 +82,7 @@ impl Lab {
             asked: parking_lot::Mutex::default(),
             ended: parking_lot::Mutex::default(),
             deciding: tokio::sync::Mutex::default(),
+            simulating: Arc::default(),
         }));
         let error = "the server was restarted while it ran";
         let ids = lab

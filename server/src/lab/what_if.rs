@@ -20,6 +20,9 @@ const PAGE: u32 = 1_000;
 /// Most settings: each is a simulation, of some milliseconds to a second.
 const SETTINGS_MAX: usize = 120;
 
+/// Longest wait for the simulations of others.
+const TURN: Duration = Duration::from_secs(20);
+
 /// Idle timeouts of a curve, in seconds, unless others are asked for.
 const IDLE_TIMEOUTS: [u32; 10] = [1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600];
 /// Instances that are kept, likewise.
@@ -75,6 +78,10 @@ impl Lab {
             })
             .into());
         }
+        // Also when the client is gone: what has begun goes on to its end.
+        let one = self.0.simulating.clone().lock_owned();
+        let one = tokio::time::timeout(TURN, one).await;
+        let one = one.map_err(|_| LabError::Simulating)?;
         let to = Timestamp::now();
         let from = to.checked_sub(asked.window).unwrap_or(Timestamp::MIN);
         let records = recorded(history, function, from).await?;
@@ -85,16 +92,19 @@ impl Lab {
         let workload = Workload::of(&records, from, to, &scheduled);
         let name = name.to_owned();
         // Of the processor, for seconds.
-        let simulated = tokio::task::spawn_blocking(move || WhatIf {
-            function: name,
-            from,
-            to,
-            calls: workload.calls.len() as u64,
-            recorded_cold: workload.cold,
-            start_ms: workload.start.as_secs_f64() * 1e3,
-            instance_mib: workload.instance_mib,
-            today: workload.today(scheduled.limits),
-            curves: workload.curves(scheduled.limits, &asked),
+        let simulated = tokio::task::spawn_blocking(move || {
+            let _one = one;
+            WhatIf {
+                function: name,
+                from,
+                to,
+                calls: workload.calls.len() as u64,
+                recorded_cold: workload.cold,
+                start_ms: workload.start.as_secs_f64() * 1e3,
+                instance_mib: workload.instance_mib,
+                today: workload.today(scheduled.limits),
+                curves: workload.curves(scheduled.limits, &asked),
+            }
         });
         let simulated = simulated
             .await

@@ -36,6 +36,11 @@ async fn recorded_calls_run_through_other_settings() {
     assert!(memory(0) < memory(1), "{found}");
     assert_eq!(found["today"]["points"][0]["idle_timeout_s"], 1);
     assert_eq!(found["today"]["points"][0]["cold"], 3);
+    // Several at once are simulated one after the other.
+    let several = [client.get(&query), client.get(&query), client.get(&query)];
+    for found in futures_util::future::join_all(several).await {
+        assert_eq!(found.expect(200).json()["calls"], 3);
+    }
     // A limit of memory limits the instances.
     let tight = format!("{path}?memory_mib=1&max_concurrency=9&min_instances=5");
     let tight = client.get(&tight).await.expect(200).json();

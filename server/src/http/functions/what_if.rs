@@ -37,7 +37,7 @@ pub const DEFAULT_WINDOW: &str = "1d";
         ("memory_mib" = Option<String>, Query, pattern = "^[0-9]{1,7}(,[0-9]{1,7})*$", description = "Memory of all instances together, which limits their number; no limit by default"),
     ),
     responses((status = 200, description = "What would have been", body = WhatIf)),
-    extensions(("x-errors" = json!(["not_found", "invalid_field"]))),
+    extensions(("x-errors" = json!(["not_found", "invalid_field", "too_many_requests"]))),
 )]
 pub async fn what_if(
     _: Allowed<Read>,

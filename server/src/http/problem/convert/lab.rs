@@ -16,6 +16,11 @@ impl From<LabError> for Problem {
                 ProblemCode::InvalidExperiment
             }
             LabError::Files => ProblemCode::PayloadTooLarge,
+            LabError::Simulating => {
+                // A simulation of much takes seconds.
+                return Self::new(ProblemCode::TooManyRequests, error.to_string())
+                    .header(header::RETRY_AFTER, HeaderValue::from_static("5"));
+            }
             LabError::Full => {
                 // Until one has ended, which takes minutes.
                 return Self::new(ProblemCode::TooManyRequests, error.to_string())

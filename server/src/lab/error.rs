@@ -1,0 +1,43 @@
+//! Why an experiment cannot be changed, or why calls cannot be simulated.
+
+use super::{ALL_FILES_MAX, FILES_MAX, OPEN_MAX, PATH_MAX};
+use crate::engine::EngineError;
+use crate::store::StoreError;
+use hearth_lab::job::JobError;
+
+/// Why an experiment cannot be changed.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// There is none.
+    #[error("there is no experiment {0}")]
+    NotFound(i64),
+    /// It is over, runs, or does not run.
+    #[error("experiment {0} {1}")]
+    State(i64, &'static str),
+    /// The configuration is not one.
+    #[error(transparent)]
+    Job(#[from] JobError),
+    /// What it compares is not there.
+    #[error("{0}: there is no function {1:?}")]
+    NoFunction(&'static str, String),
+    /// Too many wait.
+    #[error("{OPEN_MAX} experiments wait or run already")]
+    Full,
+    /// Calls are being simulated for others.
+    #[error("calls are simulated for others: try again in a moment")]
+    Simulating,
+    /// Its files are too large.
+    #[error(
+        "the files of an experiment have at most {FILES_MAX} bytes, those of all together {ALL_FILES_MAX}"
+    )]
+    Files,
+    /// A path that no file has.
+    #[error("the path of a file: 1 to {PATH_MAX} bytes, no empty part, `.` or `..`")]
+    Path,
+    /// A function cannot be changed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The store fails.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
