@@ -5,7 +5,7 @@
 //! than that should spin for a moment (Karlin et al., "Empirical Studies of Competitive Spinning for a Shared-Memory
 //! Multiprocessor", SOSP 1991: to spin for about as long as a wake-up costs is never worse than twice the optimum).
 //!
-//! Spinning costs CPU time, so [`AdaptiveSpin`] keeps a budget. An avoided wake-up earns half the longest spin; every spin
+//! Spinning costs CPU time, so [`AdaptiveSpin`] keeps a budget. An avoided wake-up earns three quarters of the longest spin; every spin
 //! costs its duration. A peer that responds soon keeps the budget positive; one that responds late or not at all
 //! exhausts it, and then this side sleeps immediately. It tries again after a pause, counted in sleeps, which doubles
 //! each time that spinning does not pay off. In any case, at most [`SHARE_PERCENT`] of a core is spent on spinning.
@@ -99,8 +99,9 @@ impl AdaptiveSpin {
     pub fn learn(&mut self, look: Look) {
         self.share = self.share.saturating_sub(look.spun);
         let limit = nanos(self.limit);
-        // An avoided wake-up earns half the longest spin.
-        let gain = if look.found { limit / 2 } else { 0 } - nanos(look.spun);
+        // What an avoided wake-up earns. With half of it, a closed loop had two speeds: a peer that was late because it had
+        // been woken itself was not worth looking for, so it was late the next time, too.
+        let gain = if look.found { limit / 4 * 3 } else { 0 } - nanos(look.spun);
         self.account = (self.account + gain).clamp(-OWED_LOOKS * limit, SAVED_LOOKS * limit);
         if look.found && self.account > 0 {
             self.skipped_last = 0;
