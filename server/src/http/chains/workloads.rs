@@ -34,7 +34,17 @@ impl Workload {
         let prefix = format!("{}-", self.key);
         let member = |function: &str| function.trim_start_matches(&prefix).to_owned();
         let members = self.functions.iter();
-        let members = members.map(|(name, _)| (member(name), json!({"function": name})));
+        let members = members.map(|(name, _)| {
+            let many = self
+                .concurrency
+                .iter()
+                .find(|(function, _)| function == name);
+            let concurrency = many.map_or(1, |(_, many)| *many);
+            (
+                member(name),
+                json!({"function": name, "concurrency": concurrency}),
+            )
+        });
         let routes = self.routes.iter().map(|(route, hops)| {
             let hops: Vec<_> = hops.iter().map(|hop| member(hop)).collect();
             ((*route).to_owned(), json!(hops))

@@ -14,6 +14,8 @@ pub struct Workload {
     pub routes: &'static [(&'static str, &'static [&'static str])],
     /// Calls between its functions.
     pub calls: &'static [(&'static str, &'static [&'static str])],
+    /// How many instances a function has in the chain, where it is not one: those that mostly wait for others.
+    pub concurrency: &'static [(&'static str, u32)],
     /// How it is to be loaded, as JSON.
     pub load: &'static str,
 }
@@ -74,6 +76,7 @@ pub const WORKLOADS: &[Workload] = &[
                 ],
             ),
         ],
+        concurrency: &[("boutique-frontend", 4), ("boutique-checkout", 2)],
         load: source!("boutique/load.json"),
     },
     Workload {
@@ -86,6 +89,7 @@ pub const WORKLOADS: &[Workload] = &[
         ],
         routes: &[("motion", &["motion-sensor", "motion-actuator"])],
         calls: &[],
+        concurrency: &[],
         load: source!("motion/load.json"),
     },
     Workload {
@@ -116,6 +120,7 @@ pub const WORKLOADS: &[Workload] = &[
             ),
         ],
         calls: &[],
+        concurrency: &[],
         load: source!("parking/load.json"),
     },
 ];
