@@ -7,6 +7,7 @@
 //! 72                     refused    how many descriptors it has refused
 //! 76                     begun      which request it began last
 //! 96                     notices    how often the server has told it to look at its control socket
+//! 100                    turn       of the gateway's board: always 0; the first members of routes wait for their turn on it ([`crate::turn`])
 //! 128 (1 + i)            tail       of its input i: descriptors taken
 //! 128 (1 + inputs + o)   head       of its output o: descriptors published
 //! … + 16                 latest     the last of them
@@ -52,6 +53,8 @@ const REFUSED: usize = 72;
 const BEGUN: usize = 76;
 /// Written by the server, on a line that the instance does not write.
 const NOTICES: usize = 96;
+/// Written by nobody.
+const TURN: usize = 100;
 
 /// Where the copy of the newest descriptor is: on the line of the head.
 const LATEST: usize = 16;

@@ -7,7 +7,7 @@
 //! 16   id              of the invocation, 16 bytes
 //! 32   trace id        W3C, 16 bytes
 //! 48   parent id       W3C, 8 bytes
-//! 56   trace flags, version, whether there is a trace context, whether a CPU is free, whether the chain is crowded
+//! 56   trace flags, version, whether there is a trace context, who may look before sleeping, whether the chain is crowded
 //! ```
 //!
 //! The gateway writes it and members read it. Members could write it too, as they could the payload: the gateway decides nothing
@@ -17,8 +17,9 @@
 pub(crate) const WORDS: usize = 7;
 
 const HAS_TRACE: u64 = 1 << 16;
-const FREE_CORE: u64 = 1 << 17;
+const EVERYBODY_LOOKS: u64 = 1 << 17;
 const CROWDED: u64 = 1 << 18;
+const LOOKS_IN_TURN: u64 = 1 << 19;
 
 /// W3C's trace context, version 00, as binary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +85,18 @@ fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
+/// Which instances of a chain may look before they sleep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Looks {
+    /// None: other work waits for the processors.
+    Nobody,
+    /// One at a time: there are fewer processors than instances.
+    InTurn,
+    /// Each.
+    #[default]
+    Everybody,
+}
+
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Envelope {
@@ -93,8 +106,8 @@ pub struct Envelope {
     pub id: [u8; 16],
     /// The client's trace context, if it sent one.
     pub trace: Option<TraceContext>,
-    /// Whether there is a CPU for a member that spins.
-    pub free_core: bool,
+    /// Which instances may look for what comes next before they sleep.
+    pub looks: Looks,
     /// Whether so many requests are under way that members do best not to interrupt each other.
     pub crowded: bool,
 }
@@ -114,9 +127,11 @@ impl Envelope {
             words[5] = u64::from_le_bytes(trace.parent_id);
             words[6] = u64::from(trace.flags) | u64::from(trace.version) << 8 | HAS_TRACE;
         }
-        if self.free_core {
-            words[6] |= FREE_CORE;
-        }
+        words[6] |= match self.looks {
+            Looks::Nobody => 0,
+            Looks::InTurn => LOOKS_IN_TURN,
+            Looks::Everybody => EVERYBODY_LOOKS,
+        };
         if self.crowded {
             words[6] |= CROWDED;
         }
@@ -143,7 +158,12 @@ impl Envelope {
                 parent_id: parent_id.to_le_bytes(),
                 flags: rest as u8,
             }),
-            free_core: rest & FREE_CORE != 0,
+            looks: match rest & (EVERYBODY_LOOKS | LOOKS_IN_TURN) {
+                EVERYBODY_LOOKS => Looks::Everybody,
+                LOOKS_IN_TURN => Looks::InTurn,
+                // Both at once is nothing that the gateway writes.
+                _ => Looks::Nobody,
+            },
             crowded: rest & CROWDED != 0,
         }
     }
@@ -159,12 +179,17 @@ mod tests {
     fn an_envelope_survives_its_words() {
         let trace = TraceContext::parse(TEXT).expect("a trace context");
         for trace in [None, Some(trace)] {
-            for (free_core, crowded) in [(false, false), (true, false), (false, true)] {
+            for (looks, crowded) in [
+                (Looks::Nobody, false),
+                (Looks::InTurn, false),
+                (Looks::Everybody, false),
+                (Looks::Nobody, true),
+            ] {
                 let envelope = Envelope {
                     deadline_unix_us: u64::MAX,
                     id: *b"0123456789abcdef",
                     trace,
-                    free_core,
+                    looks,
                     crowded,
                 };
                 assert_eq!(Envelope::from_words(envelope.to_words()), envelope);

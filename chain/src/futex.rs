@@ -11,8 +11,10 @@ use rustix::time::{ClockId, clock_gettime};
 /// How a sleep ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Woken {
-    /// A word has changed, or somebody woke this thread: look.
+    /// A word has changed: look.
     Look,
+    /// Somebody woke those who sleep on this of the words: look.
+    By(usize),
     /// The deadline has passed.
     TimedOut,
 }
@@ -22,6 +24,13 @@ pub(crate) enum Woken {
 pub(crate) fn wake(word: &AtomicU32) -> io::Result<()> {
     // Shared: the sleeper is in another process.
     futex::wake(word, Flags::empty(), i32::MAX as u32)?;
+    Ok(())
+}
+
+/// Wakes one of those who sleep on a word of shared memory.
+#[inline]
+pub(crate) fn wake_one(word: &AtomicU32) -> io::Result<()> {
+    futex::wake(word, Flags::empty(), 1)?;
     Ok(())
 }
 
@@ -44,7 +53,8 @@ pub(crate) fn wait(waiters: &[Wait], deadline: Instant) -> io::Result<Woken> {
     let monotonic = ClockId::Monotonic;
     match futex::waitv(waiters, WaitvFlags::empty(), Some(&until), monotonic) {
         // A signal's handler may have something to tell: the caller looks, and sleeps again.
-        Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(Woken::Look),
+        Err(Errno::AGAIN | Errno::INTR) => Ok(Woken::Look),
+        Ok(index) => Ok(Woken::By(index)),
         Err(Errno::TIMEDOUT) => Ok(Woken::TimedOut),
         Err(errno) => Err(errno.into()),
     }

@@ -65,6 +65,8 @@ pub mod trace;
 #[cfg(not(loom))]
 pub mod transport;
 #[cfg(not(loom))]
+mod turn;
+#[cfg(not(loom))]
 mod view;
 
 pub use descriptor::{Descriptor, Kind, Table};
@@ -73,7 +75,7 @@ pub use id::{Instance, Member, Owner};
 #[cfg(not(loom))]
 pub use {
     board::{Board, PeerBoard},
-    envelope::{Envelope, TraceContext},
+    envelope::{Envelope, Looks, TraceContext},
     inbox::{Arrival, Inbox},
     notes::Note,
     outbox::Outbox,

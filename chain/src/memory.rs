@@ -205,6 +205,12 @@ impl<A> Seen<A> {
     pub(crate) fn address(&self) -> *const AtomicU32 {
         self.word
     }
+
+    /// The word, for the kernel to wake who sleeps on it.
+    pub(crate) fn as_atomic(&self) -> &AtomicU32 {
+        // SAFETY: as for `Own`; nobody stores to it through this.
+        unsafe { &*self.word }
+    }
 }
 
 impl<A> PeerWord for Seen<A> {

@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 
 use hearth_abi::spin::{AdaptiveSpin, look};
 
-use crate::board::Board;
+use crate::board::{Board, PeerBoard};
 use crate::descriptor::Descriptor;
+use crate::envelope::Looks;
 use crate::error::{RecvError, SendError};
 use crate::futex::{self, Woken};
 use crate::id::Instance;
@@ -22,6 +23,7 @@ use crate::inbox::{Arrival, Inbox};
 use crate::memory::Own;
 use crate::outbox::Outbox;
 use crate::sleeper::{ASLEEP, AWAKE};
+use crate::turn::Turn;
 
 /// Looks of a [`Ring`] before it reads the clock, if its peer answered soon before: a microsecond or two.
 const QUICK_LOOKS: u32 = 64;
@@ -102,7 +104,9 @@ pub struct Ring {
     /// The edges, for opening and closing some.
     pub edges: Edges,
     spin: AdaptiveSpin,
-    may_spin: bool,
+    looks: Looks,
+    /// None where all look.
+    turn: Option<Turn>,
     /// The last wait ended while this side was looking.
     answers_soon: bool,
 }
@@ -114,7 +118,8 @@ impl Ring {
         Self {
             edges,
             spin: AdaptiveSpin::new(busy_poll),
-            may_spin: true,
+            looks: Looks::Everybody,
+            turn: None,
             answers_soon: false,
         }
     }
@@ -125,20 +130,54 @@ impl Ring {
         futex::is_supported()
     }
 
-    /// Whether spinning may pay now: not while all CPUs are busy.
-    pub fn may_spin(&mut self, allowed: bool) {
-        self.spin.allow(allowed);
-        self.may_spin = allowed;
+    /// The same for an instance that can look in turn with the others of its chain, as the gateway's board has it.
+    #[must_use]
+    pub fn in_turn(self, gateway: &PeerBoard) -> Self {
+        Self {
+            turn: Some(Turn::new(gateway.turn())),
+            ..self
+        }
     }
 
-    /// Sleeps until there may be something.
-    fn sleep(&mut self, deadline: Instant) -> Result<(), RecvError> {
+    /// Which instances may look now.
+    pub fn looks(&mut self, looks: Looks) {
+        self.spin.allow(looks != Looks::Nobody);
+        self.looks = looks;
+    }
+
+    /// Whether it is another instance's turn to look.
+    fn rests(&self) -> bool {
+        self.looks == Looks::InTurn && self.turn.as_ref().is_some_and(Turn::rests)
+    }
+
+    /// Looks for something before sleeping, if that pays.
+    fn look(&mut self, deadline: Instant) {
+        let mut now = None;
+        let Some(budget) = self.spin.budget(|| *now.insert(Instant::now())) else {
+            self.answers_soon = false;
+            return;
+        };
+        let inbox = &self.edges.inbox;
+        let left = now.map_or(budget, |now| deadline.saturating_duration_since(now));
+        let look = look(budget.min(left), || inbox.is_ready());
+        self.spin.learn(look);
+        self.answers_soon = look.found;
+    }
+
+    /// Sleeps until there may be something, or, if it `waits` for that, until it is this instance's turn to look for it: `true`.
+    fn sleep(&mut self, deadline: Instant, waits: bool) -> Result<bool, RecvError> {
         let inbox = &self.edges.inbox;
         if !inbox.announce()? {
             inbox.retract();
-            return Ok(());
+            return Ok(false);
         }
-        let woken = futex::wait(&inbox.waiters(), deadline);
+        let mut waiters = inbox.waiters();
+        let turn = self.turn.as_ref().filter(|_| waits);
+        let turn = turn.map(|turn| {
+            waiters.push(turn.waiter());
+            waiters.len() - 1
+        });
+        let woken = futex::wait(&waiters, deadline);
         let retracted = inbox.retract();
         let woken = woken.map_err(|source| RecvError::Os {
             call: "futex_waitv",
@@ -146,10 +185,11 @@ impl Ring {
         })?;
         // What has come is received before anything else is said.
         match woken {
-            _ if inbox.is_ready() => Ok(()),
+            _ if inbox.is_ready() => Ok(false),
             _ if !retracted => Err(RecvError::Interrupted),
             Woken::TimedOut => Err(RecvError::TimedOut),
-            Woken::Look => Ok(()),
+            Woken::Look => Ok(false),
+            Woken::By(index) => Ok(turn == Some(index)),
         }
     }
 }
@@ -157,12 +197,24 @@ impl Ring {
 impl Transport for Ring {
     #[inline]
     fn send(&mut self, descriptor: &Descriptor) -> Result<(), SendError> {
-        self.edges.outbox.send(descriptor)
+        self.edges.outbox.send(descriptor)?;
+        if self.looks == Looks::InTurn
+            && let Some(turn) = &mut self.turn
+        {
+            turn.sent(descriptor);
+        }
+        Ok(())
     }
 
     #[inline]
     fn try_recv(&mut self) -> Result<Option<Arrival>, RecvError> {
-        self.edges.inbox.try_recv()
+        let arrival = self.edges.inbox.try_recv()?;
+        if let Some(turn) = &mut self.turn
+            && let Some(Arrival { from, descriptor }) = &arrival
+        {
+            turn.received(*from, descriptor);
+        }
+        Ok(arrival)
     }
 
     fn recv(&mut self, deadline: Instant) -> Result<Arrival, RecvError> {
@@ -172,28 +224,25 @@ impl Transport for Ring {
         if self.edges.inbox.take_notice() {
             return Err(RecvError::Interrupted);
         }
-        if self.answers_soon && self.may_spin {
-            // A peer that spins too answers before a reading of the clock has paid for itself. In vain this happens once after
-            // each wait that ended soon.
-            for _ in 0..QUICK_LOOKS {
-                if self.edges.inbox.is_ready() {
-                    break;
-                }
-                core::hint::spin_loop();
-            }
-            if let Some(arrival) = self.try_recv()? {
-                return Ok(arrival);
-            }
-        }
-        let mut now = None;
-        if let Some(budget) = self.spin.budget(|| *now.insert(Instant::now())) {
-            let inbox = &self.edges.inbox;
-            let left = now.map_or(budget, |now| deadline.saturating_duration_since(now));
-            let look = look(budget.min(left), || inbox.is_ready());
-            self.spin.learn(look);
-            self.answers_soon = look.found;
+        let mut waits = false;
+        if self.rests() {
+            let is_first = self.turn.as_ref().is_some_and(Turn::is_first);
+            waits = is_first && self.spin.budget(Instant::now).is_some();
         } else {
-            self.answers_soon = false;
+            if self.answers_soon && self.looks != Looks::Nobody {
+                // A peer that spins too answers before a reading of the clock has paid for itself. In vain this happens once
+                // after each wait that ended soon.
+                for _ in 0..QUICK_LOOKS {
+                    if self.edges.inbox.is_ready() {
+                        break;
+                    }
+                    core::hint::spin_loop();
+                }
+                if let Some(arrival) = self.try_recv()? {
+                    return Ok(arrival);
+                }
+            }
+            self.look(deadline);
         }
         loop {
             if let Some(arrival) = self.try_recv()? {
@@ -202,7 +251,10 @@ impl Transport for Ring {
             if self.edges.inbox.take_notice() {
                 return Err(RecvError::Interrupted);
             }
-            self.sleep(deadline)?;
+            if self.sleep(deadline, waits)? {
+                waits = false;
+                self.look(deadline);
+            }
         }
     }
 }

@@ -12,8 +12,8 @@ use common::switch::{Given, Switch};
 use common::{Party, SLOTS, connect, descriptor, far, shape, soon};
 use hearth_chain::sk_msg::{Heard, News, Reason};
 use hearth_chain::{
-    Arrival, Board, Descriptor, Edges, Instance, Lines, PeerBoard, Poll, RecvError, Refused, Ring,
-    SendError, SkMsg, Transport, Waker,
+    Arrival, Board, Descriptor, Edges, Instance, Lines, Looks, PeerBoard, Poll, RecvError, Refused,
+    Ring, SendError, SkMsg, Transport, Waker,
 };
 use rustix::io::pwrite;
 
@@ -64,6 +64,7 @@ where
 
 struct RingAsleep;
 struct RingSpinning;
+struct RingInTurn;
 struct Polling;
 struct BySkMsg;
 
@@ -92,6 +93,18 @@ impl Kit for RingSpinning {
 
     fn alone(id: u16) -> Option<Ring> {
         Some(spinning(Party::new(id).edges))
+    }
+}
+
+impl Kit for RingInTurn {
+    type Way = Ring;
+
+    fn three() -> Option<[Node<Ring>; 3]> {
+        Some(boards(in_turn, |ring, input| ring.edges.inbox.close(input)))
+    }
+
+    fn alone(id: u16) -> Option<Ring> {
+        Some(in_turn(Party::new(id).edges))
     }
 }
 
@@ -151,6 +164,15 @@ fn sleeping(edges: Edges) -> Ring {
 
 fn spinning(edges: Edges) -> Ring {
     Ring::new(edges, Duration::from_micros(50))
+}
+
+fn in_turn(edges: Edges) -> Ring {
+    let gateway = Board::create(shape()).expect("the gateway's board");
+    let seen = gateway.for_peer().expect("a descriptor");
+    let seen = PeerBoard::attach(seen, shape()).expect("the gateway's board");
+    let mut ring = spinning(edges).in_turn(&seen);
+    ring.looks(Looks::InTurn);
+    ring
 }
 
 fn polling(edges: Edges) -> Poll {
@@ -341,6 +363,7 @@ fn a_receiver_cannot_make_a_sender_overwrite<K: Kit>() {
 macro_rules! conformance {
     ($($name:ident),* $(,)?) => {
         mod ring_asleep { $(#[test] fn $name() { super::$name::<super::RingAsleep>(); })* }
+        mod ring_in_turn { $(#[test] fn $name() { super::$name::<super::RingInTurn>(); })* }
         mod ring_spinning { $(#[test] fn $name() { super::$name::<super::RingSpinning>(); })* }
         mod poll { $(#[test] fn $name() { super::$name::<super::Polling>(); })* }
         mod by_sk_msg { $(#[test] fn $name() { super::$name::<super::BySkMsg>(); })* }

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use super::{BEGUN, CURRENT, LATEST, LOAD, REFUSED, Shape};
+use super::{BEGUN, CURRENT, LATEST, LOAD, REFUSED, Shape, TURN};
 use crate::error::ChainError;
 use crate::file::File;
 use crate::memory::{Memory, ReadOnly, Seen};
@@ -57,6 +57,10 @@ impl PeerBoard {
 
     pub(crate) fn slots_per_output(&self) -> u32 {
         self.shape.slots()
+    }
+
+    pub(crate) fn turn(&self) -> Seen<ReadOnly> {
+        self.memory.peer_word(TURN)
     }
 
     pub(crate) fn state(&self) -> Seen<ReadOnly> {

@@ -197,7 +197,7 @@ impl ChainMember {
             payload.read(event);
         }
         let envelope = self.pool.envelope(descriptor.block);
-        self.peers.may_spin(envelope.free_core);
+        self.peers.looks(envelope.looks);
         self.take_turns(envelope.crowded);
         self.current = Some(Current {
             descriptor,
@@ -218,6 +218,7 @@ impl ChainMember {
     fn take_turns(&mut self, crowded: bool) {
         if self.takes_turns != crowded {
             self.takes_turns = crowded;
+            self.chooser.spread(crowded);
             // Where the kernel does not let it, it works all the same.
             let _ = wait_for_turns(crowded);
         }

@@ -7,8 +7,8 @@ use hearth_abi::Bell;
 use hearth_chain::join::Carrier;
 use hearth_chain::routes::choice::{Candidate, Chooser};
 use hearth_chain::{
-    Arrival, Board, ChainError, Descriptor, Edges, Instance, Member, PeerBoard, Poll, RecvError,
-    Ring, SendError, SkMsg, Transport,
+    Arrival, Board, ChainError, Descriptor, Edges, Instance, Looks, Member, PeerBoard, Poll,
+    RecvError, Ring, SendError, SkMsg, Transport,
 };
 
 /// Requests that an instance handles at a time.
@@ -51,7 +51,8 @@ impl Peers {
         let (way, bell) = match carrier {
             Carrier::Ring { busy_poll_us } => {
                 let busy_poll = Duration::from_micros(busy_poll_us.into());
-                (Way::Ring(Ring::new(edges(), busy_poll)), Some(line))
+                let ring = Ring::new(edges(), busy_poll).in_turn(&gateway);
+                (Way::Ring(ring), Some(line))
             }
             Carrier::Poll => (Way::Poll(Poll { edges: edges() }), Some(line)),
             Carrier::SkMsg => (Way::SkMsg(SkMsg::new(me, board, line)), None),
@@ -131,6 +132,14 @@ impl Peers {
 
     /// The member's instance that has the least to do.
     pub(super) fn choose(&mut self, member: Member, chooser: &mut Chooser) -> Option<Instance> {
+        let mut all = self
+            .peers
+            .iter()
+            .filter(|peer| peer.member == member && peer.receives);
+        // What there is no choice about needs no look at words that another processor is writing.
+        if let (Some(only), None) = (all.next(), all.next()) {
+            return Some(only.instance);
+        }
         let way = &mut self.way;
         let mut backlog = |to| match way {
             Way::Ring(ring) => ring.edges.outbox.backlog(to),
@@ -153,9 +162,10 @@ impl Peers {
         chooser.choose(&candidates).map(|chosen| chosen.instance)
     }
 
-    pub(super) fn may_spin(&mut self, allowed: bool) {
+    /// Which instances may look for what comes next before they sleep.
+    pub(super) fn looks(&mut self, looks: Looks) {
         if let Way::Ring(ring) = &mut self.way {
-            ring.may_spin(allowed);
+            ring.looks(looks);
         }
     }
 

@@ -28,9 +28,14 @@ impl Crowd {
         }
     }
 
+    /// Whether the chain was crowded when this was noted last.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.is_crowded.load(Ordering::Relaxed)
+    }
+
     /// Whether the chain is crowded, with so many requests under way.
     pub(super) fn note(&self, under_way: u32) -> bool {
-        let was = self.is_crowded.load(Ordering::Relaxed);
+        let was = self.is_crowded();
         let each = if was { UNTIL } else { FROM };
         let is = under_way >= self.cores.saturating_mul(each);
         if is != was {

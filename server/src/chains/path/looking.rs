@@ -8,30 +8,51 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hearth_abi::spin::{AdaptiveSpin, look};
+use hearth_chain::Looks;
 use parking_lot::Mutex;
 use tokio::sync::oneshot::Receiver;
 
 use super::Path;
 use super::pending::Back;
+use crate::engine::Admitted;
 
 /// Descriptors that are taken between two looks at the answer.
 const AT_ONCE: usize = 16;
 
 /// Whether it pays, and who is at it.
 #[derive(Debug)]
-pub(super) struct Looking(Mutex<AdaptiveSpin>);
+pub(super) struct Looking {
+    spin: Mutex<AdaptiveSpin>,
+    cores: u32,
+}
 
 impl Looking {
-    /// Looks for so long at most; never, if that is zero.
-    pub(super) fn new(busy_poll: Duration) -> Self {
-        Self(Mutex::new(AdaptiveSpin::new(busy_poll)))
+    /// Looks for so long at most; never, if that is zero. The host has so many processors.
+    pub(super) fn new(busy_poll: Duration, cores: u32) -> Self {
+        Self {
+            spin: Mutex::new(AdaptiveSpin::new(busy_poll)),
+            cores,
+        }
     }
 }
 
 impl Path {
+    /// Which instances may look for what comes next before they sleep.
+    pub(super) fn looks(&self, admitted: &Admitted) -> Looks {
+        // A processor for one instance of each member, and one for this server: a request alone finds the same ones each time.
+        let parties = self.spec.members.len() + 1;
+        if !admitted.has_free_core() {
+            Looks::Nobody
+        } else if parties > self.looking.cores as usize {
+            Looks::InTurn
+        } else {
+            Looks::Everybody
+        }
+    }
+
     /// Looks for an answer for as long as that is worth a processor; none if it has not come by then.
     pub(super) fn look_for(self: &Arc<Self>, came: &mut Receiver<Back>) -> Option<Back> {
-        let mut spin = self.looking.0.try_lock()?;
+        let mut spin = self.looking.spin.try_lock()?;
         let inbox = self.carry.inbox()?;
         let budget = spin.budget(Instant::now)?;
         inbox.lock().retract();

@@ -167,7 +167,7 @@ impl Path {
             news: Notify::new(),
             requests: AtomicU32::new(0),
             arrived: AtomicU64::new(0),
-            looking: Looking::new(engine.busy_poll()),
+            looking: Looking::new(engine.busy_poll(), engine.cores()),
             crowd: Crowd::new(engine.cores()),
             receiving: Mutex::default(),
             refused: names.iter().map(|_| AtomicU64::new(0)).collect(),

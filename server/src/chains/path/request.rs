@@ -145,7 +145,7 @@ impl Path {
                 deadline_unix_us: unix_us(deadline),
                 id: *request.id.0.as_bytes(),
                 trace: request.traceparent.as_deref().and_then(TraceContext::parse),
-                free_core: admitted.has_free_core(),
+                looks: self.looks(admitted),
                 crowded: self.crowd.note(under_way),
             },
         );

@@ -222,7 +222,9 @@ impl Path {
                 })
             })
             .collect();
-        while let Some(chosen) = self.chooser.lock().choose(&candidates) {
+        let mut chooser = self.chooser.lock();
+        chooser.spread(self.crowd.is_crowded());
+        while let Some(chosen) = chooser.choose(&candidates) {
             descriptor.target = chosen.instance;
             self.note(&descriptor);
             match sending.send(&descriptor) {
