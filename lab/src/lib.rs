@@ -8,7 +8,7 @@
 //! - [`platform`]: where functions are: Hearth's REST API, or a given endpoint.
 //! - [`run`]: an experiment from its configuration to its files.
 //! - [`stellar`]: STeLLAR's configuration and files. [`table`]: the tail table of its paper.
-//! - [`duet`]: which of two versions is faster.
+//! - [`duet`]: which of two versions is faster. [`suite`]: the same of two source trees with microbenchmarks.
 //! - [`overhead`]: what each layer has of a small invocation's time.
 //! - [`replay`]: recorded requests, sent once more to two versions.
 //! - [`job`]: experiments that a server keeps and an agent runs.
@@ -27,4 +27,5 @@ pub mod replay;
 pub mod run;
 pub mod statistics;
 pub mod stellar;
+pub mod suite;
 pub mod table;

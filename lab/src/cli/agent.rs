@@ -23,6 +23,9 @@ pub(super) struct Run {
     /// Directory for files until they are sent [default: a temporary one]
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Directory with source trees that experiments of the kind suite may name; their packages are installed, and their tests compiled, here
+    #[arg(long, value_name = "DIR")]
+    trees: Option<PathBuf>,
 }
 
 impl Run {
@@ -36,6 +39,7 @@ impl Run {
             client,
             generator,
             out: self.out.or_else(|| made.clone()).unwrap_or_default(),
+            trees: self.trees,
         };
         let done = block_on(async |cancelled| {
             let tell = |line: &str| eprintln!("{line}");

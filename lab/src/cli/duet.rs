@@ -176,7 +176,7 @@ fn distinguish(events: &mut [Event]) {
     }
 }
 
-fn earlier(path: &Path) -> anyhow::Result<Earlier> {
+pub(super) fn earlier(path: &Path) -> anyhow::Result<Earlier> {
     let shown = path.display().to_string();
     let mut text = Vec::new();
     File::open(path)
@@ -191,9 +191,11 @@ pub(super) fn tell(last: &std::cell::Cell<Instant>, progress: Progress, what: &s
         return;
     }
     last.set(Instant::now());
-    let left = progress.left.unwrap_or_default().as_secs();
     let (done, total) = (progress.done, progress.total);
-    eprintln!("{done} of {total} {what}, about {left} s left");
+    match progress.left {
+        Some(left) => eprintln!("{done} of {total} {what}, about {} s left", left.as_secs()),
+        None => eprintln!("{done} of {total} {what}"),
+    }
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod overhead;
 mod replay;
 mod run;
 mod stellar;
+mod suite;
 mod what_if;
 
 use std::ffi::OsString;
@@ -52,6 +53,8 @@ enum Command {
     Overhead(Box<overhead::Overhead>),
     /// Compare two functions, or two versions of one
     Duet(Box<duet::Duet>),
+    /// Compare two source trees by a suite of microbenchmarks
+    Suite(Box<suite::Suite>),
     /// Tell whether a new version of a function is slower than the active one
     Gate(Box<gate::Gate>),
     /// Replay recorded requests, or a production trace, to two versions
@@ -84,6 +87,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, own: &[&str]) -> Exit
         Command::Stellar(stellar) => stellar.run(generator(own)).map(|()| 0),
         Command::Overhead(overhead) => overhead.run(&generator(own)).map(|()| 0),
         Command::Duet(duet) => duet.run(),
+        Command::Suite(suite) => suite.run(),
         Command::Gate(gate) => gate.run(),
         Command::Replay(replay) => replay.run(),
         Command::WhatIf(what_if) => what_if.run().map(|()| 0),

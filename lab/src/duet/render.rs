@@ -38,8 +38,12 @@ fn verdict(one: &Benchmark) -> String {
 
 /// For a terminal.
 pub fn text(report: &Report) -> String {
+    let what = match report.suite {
+        Some(_) => "benchmark",
+        None => "event",
+    };
     let header = [
-        "event", "trials", "first", "second", "change", "interval", "BCa", "verdict",
+        what, "trials", "first", "second", "change", "interval", "BCa", "verdict",
     ];
     let mut lines = vec![header.map(str::to_owned)];
     lines.extend(report.benchmarks.iter().map(|one| {
@@ -118,6 +122,11 @@ pub fn text(report: &Report) -> String {
     }
     if let Some(noise) = &report.noise {
         let _ = writeln!(text, "{}", certificate(noise));
+    }
+    if let Some(suite) = &report.suite {
+        for line in suite.lines() {
+            let _ = writeln!(text, "{line}");
+        }
     }
     if let Some(replayed) = &report.replayed {
         let _ = writeln!(
@@ -300,7 +309,7 @@ pub(crate) mod tests {
             ended_at: Timestamp::UNIX_EPOCH,
             first: "hello@1".to_owned(),
             second: "hello@2".to_owned(),
-            stage: Stage::Run,
+            stage: Some(Stage::Run),
             calls: 15,
             repeats: 3,
             invocations: 1,
@@ -309,6 +318,7 @@ pub(crate) mod tests {
             benchmarks: benchmarks(all, &bootstrap, 0.02, 3),
             against: None,
             replayed: None,
+            suite: None,
             noise: None,
             steal_share: None,
             environment: Environment::read(),

@@ -12,6 +12,7 @@ use crate::statistics::duet::{Agreement, compare, trials_until};
 use crate::statistics::family::{sign_test, verdicts};
 use crate::statistics::quantile::median;
 use crate::statistics::{Bootstrap, Comparison, Verdict};
+use crate::suite::Suite;
 
 /// A duet that is over.
 #[derive(Debug, Serialize)]
@@ -26,8 +27,8 @@ pub struct Report {
     pub first: String,
     /// The second version; the same as the first in an A/A experiment.
     pub second: String,
-    /// What was measured of an invocation.
-    pub stage: Stage,
+    /// What was measured of an invocation. None where a tool has measured.
+    pub stage: Option<Stage>,
     /// Calls of each benchmark.
     pub calls: usize,
     /// Repeats of each call.
@@ -38,12 +39,14 @@ pub struct Report {
     pub seed: u64,
     /// How intervals were made.
     pub bootstrap: Bootstrap,
-    /// One for each event.
+    /// One for each event, or microbenchmark.
     pub benchmarks: Vec<Benchmark>,
     /// Beside an earlier experiment.
     pub against: Option<Against>,
     /// What was replayed, where trials came at recorded times.
     pub replayed: Option<Replayed>,
+    /// How a suite of microbenchmarks was run, where it was one.
+    pub suite: Option<Suite>,
     /// How noisy the machine was.
     pub noise: Option<Noise>,
     /// Share of all processor time that the hypervisor took meanwhile.
@@ -258,6 +261,7 @@ impl Report {
             "control_changes": self.control_changes(),
             "steal_share": self.steal_share,
             "replayed": self.replayed,
+            "suite": self.suite,
             "noise": self.noise,
         })
     }

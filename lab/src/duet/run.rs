@@ -87,38 +87,65 @@ impl Settings {
     pub fn check(&self) -> Result<(), DuetError> {
         let refuse = |setting, rule: String| Err(DuetError::Setting(setting, rule));
         for (setting, value, most) in [
-            ("calls", self.calls, 10_000),
-            ("repeats", self.repeats, 1_000),
             ("invocations", self.invocations, 10_000),
             ("events", self.events.len(), super::events::EVENTS_MAX),
-            ("resamples", self.bootstrap.resamples, 1_000_000),
         ] {
             if !(1..=most).contains(&value) {
                 return refuse(setting, format!("{value} is not within 1 and {most}"));
             }
         }
-        let trials = self.calls * self.repeats * self.events.len();
-        if trials > TRIALS_MAX {
-            return refuse(
-                "calls",
-                format!("with repeats and events more than {TRIALS_MAX} trials"),
-            );
-        }
-        if trials.saturating_mul(self.bootstrap.resamples) > DRAWN_MAX {
-            let most = DRAWN_MAX / trials;
-            return refuse(
-                "resamples",
-                format!("at most {most} with {trials} trials in all"),
-            );
-        }
-        if !(0.5..1.0).contains(&self.bootstrap.confidence) {
-            return refuse("confidence", "from 0.5 to below 1, such as 0.99".to_owned());
-        }
-        if self.width.is_nan() || self.width <= 0.0 {
-            return refuse("width", "more than 0, such as 0.02".to_owned());
-        }
-        Ok(())
+        check(
+            self.calls,
+            self.repeats,
+            self.events.len(),
+            &self.bootstrap,
+            self.width,
+        )
     }
+}
+
+/// Whether so many benchmarks can be compared so.
+///
+/// # Errors
+/// The first setting that makes no sense.
+pub(crate) fn check(
+    calls: usize,
+    repeats: usize,
+    benchmarks: usize,
+    bootstrap: &Bootstrap,
+    width: f64,
+) -> Result<(), DuetError> {
+    let refuse = |setting, rule: String| Err(DuetError::Setting(setting, rule));
+    for (setting, value, most) in [
+        ("calls", calls, 10_000),
+        ("repeats", repeats, 1_000),
+        ("resamples", bootstrap.resamples, 1_000_000),
+    ] {
+        if !(1..=most).contains(&value) {
+            return refuse(setting, format!("{value} is not within 1 and {most}"));
+        }
+    }
+    let trials = calls * repeats * benchmarks;
+    if trials > TRIALS_MAX {
+        return refuse(
+            "calls",
+            format!("with repeats and {benchmarks} benchmarks more than {TRIALS_MAX} trials"),
+        );
+    }
+    if trials.saturating_mul(bootstrap.resamples) > DRAWN_MAX {
+        let most = DRAWN_MAX / trials;
+        return refuse(
+            "resamples",
+            format!("at most {most} with {trials} trials in all"),
+        );
+    }
+    if !(0.5..1.0).contains(&bootstrap.confidence) {
+        return refuse("confidence", "from 0.5 to below 1, such as 0.99".to_owned());
+    }
+    if width.is_nan() || width <= 0.0 {
+        return refuse("width", "more than 0, such as 0.02".to_owned());
+    }
+    Ok(())
 }
 
 /// Compares both versions.
@@ -193,7 +220,7 @@ pub async fn run(
         ended_at: Timestamp::now(),
         first: settings.first.to_string(),
         second: settings.second.to_string(),
-        stage: settings.stage,
+        stage: Some(settings.stage),
         calls: settings.calls,
         repeats: settings.repeats,
         invocations: settings.invocations,
@@ -202,6 +229,7 @@ pub async fn run(
         benchmarks,
         against: None,
         replayed: None,
+        suite: None,
         noise: None,
         steal_share,
         environment: Environment::read(),

@@ -81,7 +81,7 @@ impl Trials {
         self.interrupted + self.failed
     }
 
-    fn is_given_up(&self) -> bool {
+    pub(crate) fn is_given_up(&self) -> bool {
         self.faults() >= FAULTS_MAX
     }
 

@@ -54,6 +54,8 @@ pub struct Agent {
     pub generator: Generator,
     /// Where files are written until they are sent.
     pub out: PathBuf,
+    /// Where source trees are that suites may name.
+    pub trees: Option<PathBuf>,
 }
 
 impl Agent {
@@ -167,6 +169,7 @@ impl Agent {
             generator: self.generator.clone(),
             out: out.to_owned(),
             prefix: assigned.prefix.clone(),
+            trees: self.trees.clone(),
         };
         run(&job, &runner, cancelled, note).await
     }

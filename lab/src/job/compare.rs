@@ -8,9 +8,11 @@ use tokio::sync::watch;
 use super::duet::Duet;
 use super::replay::Replay;
 use super::run::{JobRunError, Outcome, Progress, Runner};
+use super::suite::Suite;
 use crate::duet::gate::{Decision, judge};
 use crate::duet::{self, DuetError, Report, events};
 use crate::replay::{self, ReplayError};
+use crate::suite::{self, SuiteError};
 
 /// A duet.
 pub(super) async fn duet(
@@ -52,6 +54,23 @@ pub(super) async fn replay(
     }
 }
 
+/// A suite.
+pub(super) async fn suite(
+    job: &Suite,
+    runner: &Runner,
+    cancelled: watch::Receiver<bool>,
+    tell: &(dyn Fn(Progress) + Sync),
+) -> Result<Outcome, JobRunError> {
+    let trees = runner.trees.as_deref().ok_or(JobRunError::NoTrees)?;
+    let settings = job.settings(trees, &runner.prefix)?;
+    let watch = |what: &str, progress| tell(told(what, progress));
+    match suite::run(&runner.client, &settings, cancelled, watch).await {
+        Ok(report) => outcome(report, None, runner),
+        Err(SuiteError::Duet(DuetError::Cancelled)) => Ok(was_cancelled(&runner.out)),
+        Err(error) => Err(error.into()),
+    }
+}
+
 fn told(what: &str, progress: duet::run::Progress) -> Progress {
     Progress {
         what: what.to_owned(),
@@ -83,7 +102,7 @@ fn outcome(
         }
         None => (
             report.control_changes() > 0 || report.is_aa() && report.changes().count() > 0,
-            (report.compared() == 0).then(|| format!("too few trials: {left_out} events left out")),
+            (report.compared() == 0).then(|| format!("too few trials: {left_out} left out")),
         ),
     };
     Ok(Outcome {

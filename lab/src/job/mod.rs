@@ -1,6 +1,6 @@
 //! Experiments as a server keeps them: a configuration in JSON, run by an agent that reports what comes of it.
 //!
-//! - [`spec`]: the configuration. [`duet`], [`replay`], [`overhead`]: those of duets, replays and overhead studies.
+//! - [`spec`]: the configuration. [`duet`], [`replay`], [`overhead`], [`suite`]: those of duets, replays, overhead studies and suites.
 //! - [`run`]: from a configuration to files and a summary.
 //! - [`agent`]: takes experiments from a server and reports to it.
 
@@ -11,6 +11,7 @@ pub mod overhead;
 pub mod replay;
 pub mod run;
 pub mod spec;
+pub mod suite;
 
 pub use run::{Outcome, Progress, run};
 pub use spec::{Job, JobError};

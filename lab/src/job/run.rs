@@ -18,6 +18,7 @@ use crate::platform::hearth::Hearth;
 use crate::replay::ReplayError;
 use crate::run::{self, Entry, Event, RunError, Settings, Target};
 use crate::stellar::{Experiment, schedule};
+use crate::suite::SuiteError;
 use crate::table::Table;
 
 /// How far an experiment is.
@@ -72,6 +73,12 @@ pub enum JobRunError {
     /// What the layers have could not be measured.
     #[error(transparent)]
     Overhead(#[from] OverheadError),
+    /// The trees could not be compared.
+    #[error(transparent)]
+    Suite(#[from] SuiteError),
+    /// The agent has no trees.
+    #[error("this agent has no source trees: hearth lab agent --trees DIR gives it some")]
+    NoTrees,
     /// There are no events.
     #[error(transparent)]
     Event(#[from] EventError),
@@ -88,6 +95,8 @@ pub struct Runner {
     pub out: PathBuf,
     /// Begins the names of functions that are deployed.
     pub prefix: String,
+    /// Where source trees are that suites may name.
+    pub trees: Option<PathBuf>,
 }
 
 /// Runs an experiment. What was deployed is removed in any case.
@@ -116,6 +125,7 @@ pub async fn run(
         Job::Overhead(settings) => overhead::run(settings, runner, cancelled, tell).await,
         Job::Duet(settings) => compare::duet(settings, runner, cancelled, tell).await,
         Job::Replay(settings) => compare::replay(settings, runner, cancelled, tell).await,
+        Job::Suite(settings) => compare::suite(settings, runner, cancelled, tell).await,
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::duet::Duet;
 use super::overhead::Overhead;
 use super::replay::Replay;
+use super::suite::Suite;
 use crate::duet::Subject;
 use crate::duet::run::DuetError;
 use crate::stellar::{Experiment, ExperimentError};
@@ -25,6 +26,8 @@ pub enum Job {
     Duet(Duet),
     /// Recorded requests, sent once more to both.
     Replay(Replay),
+    /// Two source trees, compared by their microbenchmarks.
+    Suite(Suite),
 }
 
 /// The tail table's settings.
@@ -56,7 +59,7 @@ pub enum JobError {
     Json(#[from] serde_json::Error),
     /// There is no such kind.
     #[error(
-        "kind: {0:?} is none of tail, overhead, duet, replay; an experiment of STeLLAR's has no kind"
+        "kind: {0:?} is none of tail, overhead, duet, replay, suite; an experiment of STeLLAR's has no kind"
     )]
     Kind(String),
     /// STeLLAR's format is not kept.
@@ -85,6 +88,7 @@ impl Job {
             }
             Value::String(kind) if kind == "duet" => Self::Duet(serde_json::from_value(value)?),
             Value::String(kind) if kind == "replay" => Self::Replay(serde_json::from_value(value)?),
+            Value::String(kind) if kind == "suite" => Self::Suite(serde_json::from_value(value)?),
             other => {
                 return Err(JobError::Kind(
                     other
@@ -99,11 +103,12 @@ impl Job {
             Self::Overhead(overhead) => drop(overhead.settings("")?),
             Self::Duet(duet) => drop(duet.settings(Vec::new())?),
             Self::Replay(replay) => replay.check()?,
+            Self::Suite(suite) => suite.check()?,
         }
         Ok(job)
     }
 
-    /// `stellar`, `tail`, `overhead`, `duet` or `replay`.
+    /// `stellar`, `tail`, `overhead`, `duet`, `replay` or `suite`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Stellar(_) => "stellar",
@@ -111,16 +116,17 @@ impl Job {
             Self::Overhead(_) => "overhead",
             Self::Duet(_) => "duet",
             Self::Replay(_) => "replay",
+            Self::Suite(_) => "suite",
         }
     }
 
-    /// What it compares, each with the field that names it; nothing for those that compare nothing.
+    /// The functions that it compares, each with the field that names it; nothing for those that compare nothing.
     ///
     /// # Errors
     /// A field that names no function.
     pub fn subjects(&self) -> Result<Vec<(&'static str, Subject)>, JobError> {
         Ok(match self {
-            Self::Stellar(_) | Self::Tail(_) | Self::Overhead(_) => Vec::new(),
+            Self::Stellar(_) | Self::Tail(_) | Self::Overhead(_) | Self::Suite(_) => Vec::new(),
             Self::Duet(duet) => duet.subjects()?.into(),
             Self::Replay(replay) => replay.subjects()?.into(),
         })
@@ -159,6 +165,15 @@ impl Job {
                 )
             }
             Self::Duet(duet) => format!("Is {} faster than {}?", duet.second, duet.first),
+            Self::Suite(suite) if suite.is_aa() => {
+                format!("Do benchmarks of {} differ from themselves?", suite.first)
+            }
+            Self::Suite(suite) => {
+                format!(
+                    "Is {} faster than {}, by its benchmarks?",
+                    suite.second, suite.first
+                )
+            }
         }
     }
 }
@@ -205,6 +220,8 @@ pub fn chosen(names: &[String], all: bool) -> Result<Vec<&'static Factor>, Strin
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use serde_json::json;
 
     use super::*;
@@ -247,6 +264,26 @@ mod tests {
             .map(|one| one.name.as_str())
             .collect();
         assert_eq!(names, ["small", "event 2"]);
+        let suite = json!({"kind": "suite", "tool": "go", "first": "old", "second": "new/tree"});
+        let suite = read(&suite).expect("a suite");
+        assert_eq!(
+            (suite.kind(), suite.title().as_str()),
+            ("suite", "Is new/tree faster than old, by its benchmarks?")
+        );
+        let Job::Suite(suite) = suite else {
+            panic!("a suite")
+        };
+        let settings = suite
+            .settings(Path::new("/trees"), "lab-e1")
+            .expect("settings");
+        assert_eq!(
+            settings.second.as_deref(),
+            Some(Path::new("/trees/new/tree"))
+        );
+        assert_eq!(
+            (settings.function.as_str(), settings.method.calls),
+            ("lab-e1-suite", 15)
+        );
         let aa = read(&json!({"kind": "duet", "first": "a"})).expect("a duet");
         assert_eq!(aa.title(), "Does a differ from itself?");
     }
@@ -257,7 +294,7 @@ mod tests {
             (json!([]), "SubExperiments"),
             (
                 json!({"kind": "x"}),
-                "\"x\" is none of tail, overhead, duet, replay",
+                "\"x\" is none of tail, overhead, duet, replay, suite",
             ),
             (
                 json!({"kind": "replay", "first": "a", "speed": 101}),
@@ -311,6 +348,26 @@ mod tests {
             (
                 json!({"kind": "duet", "first": "a", "calls": 0}),
                 "calls: 0 is not within",
+            ),
+            (
+                json!({"kind": "suite", "tool": "go", "first": "../up"}),
+                "first: a directory below the agent's trees",
+            ),
+            (
+                json!({"kind": "suite", "tool": "go", "first": "a", "second": "/etc"}),
+                "second: a directory below",
+            ),
+            (
+                json!({"kind": "suite", "tool": "jmh", "first": "a"}),
+                "unknown variant `jmh`",
+            ),
+            (
+                json!({"kind": "suite", "tool": "go", "first": "a", "time_s": 30}),
+                "time: 30 s is not within",
+            ),
+            (
+                json!({"kind": "suite", "tool": "go", "first": "a", "calls": 0}),
+                "calls",
             ),
             (
                 json!({"kind": "duet", "first": "a", "confidence": 1.0}),

@@ -14,6 +14,9 @@ const ROW: f64 = 24.0;
 /// Room for the scale and the legend below the rows.
 const BOTTOM: f64 = 50.0;
 
+/// Longest label that has room there, in characters. Of longer names the end is shown, which tells benchmarks apart.
+const LABEL_MAX: usize = 38;
+
 /// Least change that the scale shows, as a share.
 const SCALE_MIN: f64 = 0.01;
 
@@ -80,12 +83,13 @@ pub fn draw(title: &str, rows: &[Row<'_>]) -> String {
         };
         let _ = writeln!(
             svg,
-            "<text class=\"label\" x=\"{}\" y=\"{}\">{}</text>\
+            "<text class=\"label\" x=\"{}\" y=\"{}\"><title>{}</title>{}</text>\
              <line class=\"range {class}\" x1=\"{:.1}\" y1=\"{y}\" x2=\"{:.1}\" y2=\"{y}\"/>\
              <circle class=\"{class}\" cx=\"{:.1}\" cy=\"{y}\" r=\"4.5\"/><text x=\"{}\" y=\"{}\">{}</text>",
             LEFT - 10.0,
             y + 4.0,
             escape(row.name),
+            escape(&label(row.name)),
             x(row.interval.low),
             x(row.interval.high),
             x(row.estimate),
@@ -100,6 +104,15 @@ pub fn draw(title: &str, rows: &[Row<'_>]) -> String {
         below + 38.0
     );
     svg
+}
+
+fn label(name: &str) -> String {
+    let count = name.chars().count();
+    if count <= LABEL_MAX {
+        return name.to_owned();
+    }
+    let end = name.chars().skip(count - LABEL_MAX + 1);
+    std::iter::once('…').chain(end).collect()
 }
 
 /// 1, 2 or 5 times a power of ten, of which the scale has two to five on each side.
@@ -180,5 +193,9 @@ mod tests {
         assert!(svg.contains("a&lt;b") && svg.contains("+5 %"), "{svg}");
         assert!(svg.contains("range slower") && svg.contains("range none"));
         assert!(draw("nothing", &[]).contains("</svg>"));
+        let long = format!("{}.BenchmarkX/size=10", "deep/".repeat(20));
+        let svg = draw("long", &[row(&long, 0.0, 0.1, Verdict::NoChange)]);
+        let shown = format!("<title>{long}</title>…");
+        assert!(svg.contains(&shown) && svg.contains("BenchmarkX/size=10</text>"));
     }
 }

@@ -35,7 +35,7 @@ impl ExperimentState {
 pub struct ExperimentView {
     /// Its number.
     pub id: i64,
-    /// `stellar`, `tail`, `overhead`, `duet` or `replay`.
+    /// `stellar`, `tail`, `overhead`, `duet`, `replay` or `suite`.
     pub kind: String,
     /// What it answers.
     pub title: String,

@@ -62,6 +62,7 @@ mod secrets;
 mod slow_clients;
 mod stages;
 mod starters;
+mod suites;
 mod threads;
 mod tiers;
 mod trigger;

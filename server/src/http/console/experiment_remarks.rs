@@ -2,6 +2,7 @@
 
 use hearth_lab::duet::render::certificate;
 use hearth_lab::run::noise::Noise;
+use hearth_lab::suite::Suite;
 use serde_json::Value;
 
 use crate::model::ExperimentView;
@@ -23,6 +24,10 @@ pub(super) fn remarks(view: &ExperimentView) -> Vec<String> {
     }
     remarks.extend(gate(&result["gate"]));
     remarks.extend(replayed(&result["replayed"]));
+    if let Ok(suite) = serde_json::from_value::<Suite>(result["suite"].clone()) {
+        // Not capitalised: they begin with names.
+        remarks.extend(suite.lines().iter().map(|line| format!("{line}.")));
+    }
     let noise = serde_json::from_value::<Noise>(result["noise"].clone());
     remarks.extend(noise.ok().map(|noise| sentence(&certificate(&noise))));
     let steal = result["steal_share"].as_f64();

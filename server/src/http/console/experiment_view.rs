@@ -205,9 +205,13 @@ fn comparisons(benchmarks: &[Value], result: &Value) -> ResultTable {
             cells,
         )
     };
+    let what = match result["suite"].is_object() {
+        true => "Benchmark",
+        false => "Event",
+    };
     ResultTable {
         headings: vec![
-            "Event", "Trials", "First", "Second", "Change", "Interval", "BCa", "Verdict",
+            what, "Trials", "First", "Second", "Change", "Interval", "BCa", "Verdict",
         ],
         rows: benchmarks.iter().map(row).collect(),
     }

@@ -1,0 +1,18 @@
+// Puts `shim.mjs`'s hooks before the loader, for `import` and for `require`.
+import Module, { register } from "node:module";
+
+const TOOL = JSON.parse(process.env.HEARTH_SUITE).tool;
+
+register("./hooks.mjs", import.meta.url, { data: { tool: TOOL } });
+
+const { wrap } = await import("./wrap.mjs");
+globalThis.hearthSuiteWrap = wrap;
+
+const load = Module._load;
+const wrapped = new Map();
+Module._load = function (request, ...rest) {
+  const real = load.call(this, request, ...rest);
+  if (request !== TOOL) return real;
+  if (!wrapped.has(real)) wrapped.set(real, { ...real, ...wrap(real) });
+  return wrapped.get(real);
+};
