@@ -15,8 +15,13 @@
 //! that they are free, so that a descriptor of one of them leads nowhere, and the run is freed and cleared as a whole. Its
 //! length is written before its tag and stays as it is until that generation has ended.
 
+#[cfg(not(loom))]
+mod owned;
+
 use core::ops::Deref;
 
+#[cfg(not(loom))]
+pub(crate) use self::owned::owned;
 use crate::error::{Exhausted, Refused};
 use crate::free_list::FreeList;
 use crate::id::Owner;
@@ -246,16 +251,6 @@ impl<E: Deref<Target = [Entry]>> Accounts<E> {
         reclaimed
     }
 
-    /// The blocks of an owner, of each run the first, with their generations. Looks at every entry.
-    pub fn blocks_of(&self, owner: Owner) -> Vec<(u32, u16)> {
-        let of_owner = |(entry, block): (&Entry, u32)| {
-            let generation = generation(entry.tag.load(Ordering::Relaxed));
-            let found = use_of(entry, block, generation).ok()?;
-            (found.owner == Some(owner)).then_some((block, generation))
-        };
-        self.entries.iter().zip(0..).filter_map(of_owner).collect()
-    }
-
     fn entry(&self, block: u32) -> Result<&Entry, Refused> {
         self.entries
             .get(block as usize)
@@ -345,13 +340,13 @@ mod tests {
         let (other, generation) = accounts.allocate(dead(2)).expect("a block");
         let (second, _) = accounts.allocate(dead(1)).expect("a block");
         let mut cleared = Vec::new();
-        let both = accounts
-            .blocks_of(dead(1))
-            .into_iter()
-            .map(|(block, _)| block);
-        assert_eq!(both.collect::<Vec<_>>(), [first, second]);
+        let of = |owner| {
+            let owned = accounts.owned().filter(move |(_, found)| *found == owner);
+            owned.map(|(block, _)| block.index).collect::<Vec<_>>()
+        };
+        assert_eq!(of(dead(1)), [first, second]);
         assert_eq!(accounts.reclaim(dead(1), |run| cleared.push(run.first)), 2);
-        assert_eq!(accounts.blocks_of(dead(1)), []);
+        assert!(of(dead(1)).is_empty());
         assert_eq!(cleared, [first, second]);
         assert_eq!(accounts.reclaim(dead(1), |_| {}), 0);
         assert_eq!(accounts.owner(other, generation), Ok(Some(dead(2))));

@@ -123,7 +123,8 @@ pub struct Descriptor {
     pub table: Table,
     /// What it is for.
     pub kind: Kind,
-    /// Whether the message goes on in another block.
+    /// Whether the message goes on in another block. None does: one that says so is refused, and only the kernel's records of what it
+    /// has refused use the bit.
     pub more: bool,
 }
 

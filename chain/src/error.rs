@@ -24,6 +24,9 @@ pub enum Refused {
         /// The pool's blocks.
         blocks: u32,
     },
+    /// It says that the message goes on in another block. A payload's blocks lie side by side, and go by one descriptor.
+    #[error("a message that goes on elsewhere")]
+    Continued,
     /// The payload is longer than the block that it is in, or the run of blocks.
     #[error("{len} bytes in a block, or a run of blocks, of {room}")]
     TooLong {

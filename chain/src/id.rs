@@ -50,10 +50,20 @@ pub enum Owner {
         /// Which of the processes that had this number.
         epoch: u16,
     },
+    /// A call of an instance whose payload or result is larger than a block. They come back when it is over, or the instance ends.
+    Call {
+        /// The instance that calls.
+        instance: Instance,
+        /// The number of the block that it calls with: one of its own.
+        call: u16,
+        /// Whether it was lent for the result, to who was called; else for the payload, to who calls.
+        is_result: bool,
+    },
 }
 
 const REQUEST: u64 = 1 << 62;
 const INSTANCE: u64 = 2 << 62;
+const CALL: u64 = 3 << 62;
 
 impl Owner {
     /// As one word of the ledger.
@@ -66,6 +76,11 @@ impl Owner {
             Self::Instance { instance, epoch } => {
                 INSTANCE | (epoch as u64) << 16 | instance.0 as u64
             }
+            Self::Call {
+                instance,
+                call,
+                is_result,
+            } => CALL | (is_result as u64) << 32 | (call as u64) << 16 | instance.0 as u64,
         }
     }
 
@@ -83,12 +98,26 @@ impl Owner {
                 instance: Instance(word as u16),
                 epoch: (word >> 16) as u16,
             },
-            _ => return None,
+            _ => Self::Call {
+                instance: Instance(word as u16),
+                call: (word >> 16) as u16,
+                is_result: word >> 32 & 1 == 1,
+            },
         };
         if owner.pack() == word {
             Some(owner)
         } else {
             None
+        }
+    }
+
+    /// The instance for whose calls it is, if it is for calls.
+    #[inline]
+    #[must_use]
+    pub const fn caller(self) -> Option<Instance> {
+        match self {
+            Self::Instance { instance, .. } | Self::Call { instance, .. } => Some(instance),
+            Self::Gateway | Self::Request { .. } => None,
         }
     }
 }
@@ -114,11 +143,21 @@ mod tests {
                 instance: Instance(1),
                 epoch: u16::MAX,
             },
+            Owner::Call {
+                instance: Instance(u16::MAX),
+                call: 0,
+                is_result: true,
+            },
+            Owner::Call {
+                instance: Instance(0),
+                call: u16::MAX,
+                is_result: false,
+            },
         ];
         for owner in owners {
             assert_eq!(Owner::unpack(owner.pack()), Some(owner));
         }
-        for word in [1, REQUEST | 1 << 40, INSTANCE | 1 << 40, 3 << 62] {
+        for word in [1, REQUEST | 1 << 40, INSTANCE | 1 << 40, CALL | 1 << 33] {
             assert_eq!(Owner::unpack(word), None, "{word:#x}");
         }
     }

@@ -195,7 +195,9 @@ impl Pool {
         let owner = used.owner;
         let is_allowed = match owner {
             Some(owner @ Owner::Request { .. }) => owner == descriptor.owner(),
-            Some(Owner::Instance { instance, .. }) => instance == source,
+            Some(Owner::Instance { instance, .. } | Owner::Call { instance, .. }) => {
+                instance == source
+            }
             Some(Owner::Gateway) | None => false,
         };
         if !is_allowed {
@@ -267,15 +269,11 @@ impl Pool {
         owner.ok().flatten()
     }
 
-    /// The blocks of an owner, of runs the first.
+    /// The blocks that an instance has for its calls, and the runs that were lent for these: of each the first, and whose it is.
     #[must_use]
-    pub fn blocks_of(&self, owner: Owner) -> Vec<Block> {
-        let block = |(index, generation)| Block { index, generation };
-        self.accounts
-            .blocks_of(owner)
-            .into_iter()
-            .map(block)
-            .collect()
+    pub fn for_calls_of(&self, caller: Instance) -> Vec<(Block, Owner)> {
+        let is_theirs = |(_, owner): &(Block, Owner)| owner.caller() == Some(caller);
+        self.accounts.owned().filter(is_theirs).collect()
     }
 
     fn clear(&self, run: Run) {

@@ -154,6 +154,9 @@ impl Shape {
     /// Checks what a descriptor says of the pool. How long the run is that its block begins, only the ledger knows.
     #[inline]
     pub(crate) fn check(self, descriptor: &Descriptor) -> Result<(), Refused> {
+        if descriptor.more {
+            return Err(Refused::Continued);
+        }
         if descriptor.block >= self.blocks {
             return Err(Refused::OutsidePool {
                 block: descriptor.block,

@@ -3,7 +3,7 @@
 use core::ops::Range;
 use std::sync::Arc;
 
-use crate::accounts::{Entry, use_of};
+use crate::accounts::{Entry, owned, use_of};
 use crate::descriptor::{Descriptor, Kind};
 use crate::envelope::Envelope;
 use crate::error::{ChainError, Refused};
@@ -12,7 +12,7 @@ use crate::id::{Instance, Owner};
 use crate::mapping::Mapping;
 use crate::memory::{Ledger, Memory, ReadOnly, Writable};
 use crate::notes::{self, Note};
-use crate::pool::{MAGIC, PoolFiles, VERSION};
+use crate::pool::{Block, MAGIC, PoolFiles, VERSION};
 use crate::shape::{ENTRIES_AT, Shape};
 use crate::trace::Stay;
 
@@ -109,7 +109,7 @@ impl PoolView {
         let owner = used.owner;
         let is_allowed = match owner {
             Some(owner @ Owner::Request { .. }) => owner == descriptor.owner(),
-            Some(Owner::Instance { .. }) => descriptor.kind != Kind::Pass,
+            Some(Owner::Instance { .. } | Owner::Call { .. }) => descriptor.kind != Kind::Pass,
             Some(Owner::Gateway) => source == Instance::GATEWAY,
             None => false,
         };
@@ -124,6 +124,37 @@ impl PoolView {
             len: descriptor.len,
             room,
         })
+    }
+
+    /// Whose a block is, or the run that it begins; none if it is free, or of another generation.
+    #[must_use]
+    pub fn owner(&self, block: Block) -> Option<Owner> {
+        let entry = self.ledger.get(block.index as usize)?;
+        let used = use_of(entry, block.index, block.generation);
+        used.ok()?.owner
+    }
+
+    /// A block as it is used now, and whose it is, or the run that it begins; none if it is free.
+    #[must_use]
+    pub fn in_use(&self, index: u32) -> Option<(Block, Owner)> {
+        let entry = self.ledger.get(index as usize)?;
+        let mut all = owned(core::slice::from_ref(entry));
+        all.next()
+            .map(|(block, owner)| (Block { index, ..block }, owner))
+    }
+
+    /// The runs that an instance's calls were lent for their results, with the numbers of these calls. Looks at every entry.
+    #[must_use]
+    pub fn results_of(&self, caller: Instance) -> Vec<(Block, u32)> {
+        let of_caller = |(block, owner): (Block, Owner)| match owner {
+            Owner::Call {
+                instance,
+                call,
+                is_result: true,
+            } if instance == caller => Some((block, call.into())),
+            _ => None,
+        };
+        owned(&self.ledger).filter_map(of_caller).collect()
     }
 
     /// Bytes of a block that this member has in hand, or of its run.

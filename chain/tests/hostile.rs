@@ -266,11 +266,18 @@ fn arbitrary_descriptors() {
         instance: Instance(instance),
         epoch: 1,
     };
+    let lent = |instance| Owner::Call {
+        instance: Instance(instance),
+        call: 1,
+        is_result: false,
+    };
     let given = [
         (of_request(1), 1),
         (granted(1), 1),
         (granted(2), 1),
         (Owner::Gateway, 1),
+        (lent(1), 2 * MIN_BLOCK_BYTES),
+        (lent(2), 1),
         (of_request(1), 3 * MIN_BLOCK_BYTES),
         (of_request(2), 2 * MIN_BLOCK_BYTES),
     ]
@@ -303,11 +310,17 @@ fn arbitrary_descriptors() {
             let fits = named.is_some_and(|(_, _, room)| descriptor.len <= *room);
             let is_sendable = match named {
                 Some((_, owner @ Owner::Request { .. }, _)) => *owner == descriptor.owner(),
-                Some((_, Owner::Instance { instance, .. }, _)) => *instance == Instance(1),
+                Some((_, Owner::Instance { instance, .. } | Owner::Call { instance, .. }, _)) => {
+                    *instance == Instance(1)
+                }
                 _ => false,
             };
             let found = pool.check(&descriptor, Instance(1));
-            assert_eq!(found.is_ok(), is_block && fits && is_sendable, "{found:?}");
+            assert_eq!(
+                found.is_ok(),
+                is_block && fits && is_sendable && !descriptor.more,
+                "{found:?}"
+            );
             if let Ok(payload) = view.check(&descriptor, Instance(1)) {
                 assert!(is_block && fits && payload.len() <= payload.capacity());
             }

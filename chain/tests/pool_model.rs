@@ -55,10 +55,16 @@ fn owners() -> impl Strategy<Value = Owner> {
         instance: Instance(instance),
         epoch,
     };
+    let call = |(instance, call, is_result)| Owner::Call {
+        instance: Instance(instance),
+        call,
+        is_result,
+    };
     prop_oneof![
         Just(Owner::Gateway),
         (0..3_u32, 0..2_u8).prop_map(|(id, route)| Owner::Request { id, route }),
         (1..3_u16, 0..2_u16).prop_map(instance),
+        (1..3_u16, 0..3_u16, any::<bool>()).prop_map(call),
     ]
 }
 
@@ -205,7 +211,9 @@ proptest! {
                             let is_it = (id, of) == (request, route);
                             (is_it, is_it)
                         }
-                        Some(Owner::Instance { instance, .. }) => (instance == source, is_call),
+                        Some(Owner::Instance { instance, .. } | Owner::Call { instance, .. }) => {
+                            (instance == source, is_call)
+                        }
                         Some(Owner::Gateway) => (false, source == Instance::GATEWAY),
                         None => (false, false),
                     };
@@ -232,6 +240,21 @@ proptest! {
                 }
             }
             prop_assert_eq!(pool.in_use(), model.lengths.values().sum::<u32>());
+            for caller in [1, 2].map(Instance) {
+                let theirs: Vec<_> = model
+                    .owners
+                    .values()
+                    .filter(|(_, owner)| owner.caller() == Some(caller))
+                    .copied()
+                    .collect();
+                prop_assert_eq!(pool.for_calls_of(caller), theirs.clone());
+                let is_result = |(block, owner): &(Block, Owner)| match owner {
+                    Owner::Call { call, is_result: true, .. } => Some((*block, u32::from(*call))),
+                    _ => None,
+                };
+                let results: Vec<_> = theirs.iter().filter_map(is_result).collect();
+                prop_assert_eq!(view.results_of(caller), results);
+            }
         }
         // All come back, and are all different.
         let all: BTreeSet<Owner2> = model.owners.values().map(|(_, owner)| Owner2(owner.pack())).collect();
@@ -254,6 +277,26 @@ proptest! {
 /// For a set.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Owner2(u64);
+
+/// Whatever its block: a payload has one descriptor.
+#[test]
+fn a_message_that_goes_on_elsewhere_is_refused() {
+    let pool = pool_of_runs();
+    let view = view(&pool);
+    for bytes in [1, 3 * MIN_BLOCK_BYTES] {
+        let block = pool.allocate_for(of_request(1), bytes as usize);
+        let whole = descriptor(block.expect("room"), 1, bytes);
+        let part = Descriptor {
+            more: true,
+            ..whole
+        };
+        assert!(pool.check(&whole, Instance(1)).is_ok());
+        assert!(view.check(&whole, Instance(1)).is_ok());
+        assert_eq!(pool.check(&part, Instance(1)), Err(Refused::Continued));
+        let refused = view.check(&part, Instance(1)).map(drop);
+        assert_eq!(refused, Err(Refused::Continued));
+    }
+}
 
 #[test]
 fn threads_take_and_give_back_without_losing_a_block() {

@@ -11,17 +11,19 @@ fi
 profile_dir=$1
 dest=$2
 
-program=$profile_dir/hearth-provided
-if [ ! -f "$program" ]; then
-    echo "package.sh: $program is missing: build the package hearth-provided first" >&2
-    exit 1
-fi
+# The second one is the lab's: the workloads of its overhead study.
+for program in hearth-provided hearth-workloads; do
+    if [ ! -f "$profile_dir/$program" ]; then
+        echo "package.sh: $profile_dir/$program is missing: build the package hearth-provided first" >&2
+        exit 1
+    fi
+done
 
 mkdir -p "$(dirname "$dest")"
 stage=$(mktemp -d "$dest.XXXXXX")
 trap 'rm -rf "$stage"' EXIT
 
-cp "$program" "$stage/hearth-provided"
+cp "$profile_dir/hearth-provided" "$profile_dir/hearth-workloads" "$stage/"
 cp "$(dirname "$0")/README.md" "$stage/README.md"
 # Read by the unprivileged users of the sandboxes.
 chmod -R u=rwX,go=rX "$stage"

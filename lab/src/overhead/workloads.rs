@@ -52,7 +52,7 @@ pub struct Runtime {
 }
 
 /// All runtimes. A new one needs a line here and a file with a handler for each workload.
-pub const RUNTIMES: [Runtime; 2] = [
+pub const RUNTIMES: [Runtime; 3] = [
     Runtime {
         name: "python3",
         file: "main.py",
@@ -62,6 +62,12 @@ pub const RUNTIMES: [Runtime; 2] = [
         name: "node",
         file: "main.mjs",
         source: include_str!("functions/workloads.mjs"),
+    },
+    // A program that is beside the other end of the Runtime API in each sandbox.
+    Runtime {
+        name: "provided",
+        file: "bootstrap",
+        source: "#!/opt/hearth/provided/hearth-workloads\n",
     },
 ];
 
@@ -111,16 +117,21 @@ mod tests {
         let chosen: Vec<&str> = chosen.iter().map(|one| one.name).collect();
         assert_eq!(chosen, ["empty", "image"]);
         let error = runtimes(&names(&["node", "cobol"])).expect_err("unknown");
-        assert_eq!(error, "\"cobol\" is none of python3, node");
+        assert_eq!(error, "\"cobol\" is none of python3, node, provided");
     }
 
     #[test]
     fn every_runtime_has_every_workload() {
+        let bootstrap = include_str!("../../../runtimes/provided/src/bin/hearth-workloads.rs");
         for runtime in &RUNTIMES {
+            let source = match runtime.name {
+                "provided" => bootstrap,
+                _ => runtime.source,
+            };
             for workload in &WORKLOADS {
-                let defined = ["def {}(", "const {} ="]
+                let defined = ["def {}(", "const {} =", "\"{}\" =>"]
                     .iter()
-                    .any(|form| runtime.source.contains(&form.replace("{}", workload.name)));
+                    .any(|form| source.contains(&form.replace("{}", workload.name)));
                 assert!(defined, "{} in {}", workload.name, runtime.name);
             }
         }

@@ -17,7 +17,7 @@ const PRECISION: f64 = 0.05;
 const TRIES: usize = 10;
 
 /// Longest removal of a function, whose running requests end meanwhile.
-const REMOVE_WITHIN: Duration = Duration::from_secs(30);
+pub(super) const REMOVE_WITHIN: Duration = Duration::from_secs(30);
 
 /// Iterations to begin with: some ms of Python.
 const FIRST_TRY: u64 = 200_000;
@@ -48,6 +48,15 @@ pub struct Hearth {
     client: Client,
     /// Names of functions, from before they are asked for until they are gone.
     deployed: Mutex<Vec<String>>,
+    /// Names of chains, likewise.
+    chains: Mutex<Vec<String>>,
+}
+
+impl Function {
+    /// Its time limit, in ms.
+    pub(super) fn timeout_ms(&self) -> u64 {
+        30_000 + 2 * self.busy.as_millis() as u64
+    }
 }
 
 /// Why a function cannot be prepared.
@@ -79,6 +88,7 @@ impl Hearth {
         Self {
             client,
             deployed: Mutex::default(),
+            chains: Mutex::default(),
         }
     }
 
@@ -118,7 +128,7 @@ impl Hearth {
             "runtime": runtime,
             "memory_mb": function.memory_mb,
             "max_concurrency": function.concurrency,
-            "timeout_ms": 30_000 + 2 * function.busy.as_millis() as u64,
+            "timeout_ms": function.timeout_ms(),
         });
         if function.idle_timeout_s > 0 {
             settings["idle_timeout_s"] = function.idle_timeout_s.into();
@@ -154,6 +164,13 @@ impl Hearth {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    pub(super) fn chains(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+        // As above.
+        self.chains
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
     /// Removes a function. One that is not there is removed already.
     ///
     /// # Errors
@@ -172,20 +189,27 @@ impl Hearth {
         Ok(())
     }
 
-    /// Removes all functions that were deployed. A server that does not answer is not asked for each of them.
+    /// Removes all chains and functions that were deployed. A server that does not answer is not asked for each of them.
     ///
     /// # Errors
     /// Those that could not be removed, each with the reason.
     pub async fn remove_all(&self) -> Result<(), String> {
         let names = self.names().clone();
+        let chains = self.chains().clone();
         let mut left = Vec::new();
         let mut is_silent = false;
-        for name in names {
+        // A function cannot go while it is a chain's member.
+        let all = chains.iter().map(|name| (name, true));
+        for (name, is_chain) in all.chain(names.iter().map(|name| (name, false))) {
             if is_silent {
                 left.push(format!("{name} (not asked for any more)"));
                 continue;
             }
-            if let Err(error) = self.remove(&name).await {
+            let removed = match is_chain {
+                true => self.remove_chain(name).await,
+                false => self.remove(name).await,
+            };
+            if let Err(error) = removed {
                 is_silent = matches!(error, ClientError::Timeout(..));
                 left.push(format!("{name} ({error})"));
             }

@@ -9,7 +9,10 @@ use zip::{CompressionMethod, ZipWriter};
 /// A zip with the source, filled up with random bytes, which nothing can compress.
 pub(crate) fn archive(file: &str, source: &str, image_mb: f64) -> zip::result::ZipResult<Vec<u8>> {
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
-    let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+    // A bootstrap is run.
+    let options = SimpleFileOptions::default()
+        .compression_method(CompressionMethod::Stored)
+        .unix_permissions(0o755);
     archive.start_file(file, options)?;
     archive.write_all(source.as_bytes())?;
     let mut left = (image_mb * 1024.0 * 1024.0) as usize;

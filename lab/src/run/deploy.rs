@@ -13,6 +13,8 @@ pub(super) struct Prepared {
     pub(super) urls: Vec<String>,
     pub(super) headers: Vec<(String, String)>,
     pub(super) functions: Vec<String>,
+    /// Chains of which they are the members.
+    pub(super) chains: Vec<String>,
     pub(super) increments: Vec<u64>,
     /// How long they really take.
     pub(super) reached: Vec<Duration>,
@@ -30,6 +32,7 @@ impl Prepared {
                 urls: vec![url.clone(); experiment.parallelism],
                 headers: Vec::new(),
                 functions: Vec::new(),
+                chains: Vec::new(),
                 increments: given_increments(experiment).unwrap_or_else(|| vec![0]),
                 reached: Vec::new(),
             },
@@ -44,6 +47,10 @@ impl Prepared {
         let Target::Hearth(hearth) = &context.settings.target else {
             return Ok(None);
         };
+        if !self.chains.is_empty() {
+            // A chain's instances are there before its requests.
+            return Ok(None);
+        }
         let mut all = BTreeMap::new();
         for name in &self.functions {
             for (start, count) in hearth.starts(name).await? {
@@ -77,15 +84,26 @@ async fn deploy(
         source: experiment.function.clone(),
         memory_mb: experiment.function_memory_mb,
         image_mb: experiment.function_image_size_mb,
-        concurrency: experiment.burst_sizes.iter().copied().max().unwrap_or(1),
+        concurrency: match experiment.concurrency_limit {
+            0 => experiment.burst_sizes.iter().copied().max().unwrap_or(1),
+            limit => limit,
+        },
         busy: times.iter().copied().max().unwrap_or_default(),
         idle_timeout_s: experiment.idle_timeout_seconds,
     };
-    let mut functions = Vec::new();
+    let (mut functions, mut chains) = (Vec::new(), Vec::new());
     for replica in 0..experiment.parallelism {
         context.check_cancelled()?;
         let name = format!("{}-{number}-{replica}", context.prefix);
         hearth.deploy(&name, &function).await?;
+        if experiment.is_chain() {
+            let length = experiment.data_transfer_chain_length;
+            let payload = experiment.payload_length_bytes;
+            hearth
+                .deploy_chain(&name, &function, length, payload)
+                .await?;
+            chains.push(name.clone());
+        }
         functions.push(name);
         (context.tell)(Event::Deployed {
             number,
@@ -112,10 +130,15 @@ async fn deploy(
     Ok(Prepared {
         urls: functions
             .iter()
-            .map(|name| hearth.client().url(&Hearth::path(name)))
+            .map(|name| match experiment.is_chain() {
+                true => Hearth::chain_path(name),
+                false => Hearth::path(name),
+            })
+            .map(|path| hearth.client().url(&path))
             .collect(),
         headers: vec![("authorization".to_owned(), hearth.client().authorization())],
         functions,
+        chains,
         increments,
         reached,
     })

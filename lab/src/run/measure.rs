@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use crate::load::drive::Progress;
 use crate::load::{Ended, Plan, Request, Sample, Schedule};
+use crate::platform::chain::member;
 use crate::plot::cdf::{self, Line, Panel};
 use crate::statistics::quantile::sort;
 use crate::stellar::SubExperiment;
-use crate::stellar::files::{create_directory, directory_name, latencies, statistics};
+use crate::stellar::files::{
+    create_directory, data_transfers, directory_name, latencies, statistics,
+};
 use crate::stellar::schedule::rounds;
 
 use super::deploy::{Prepared, since};
@@ -65,6 +68,13 @@ pub(super) async fn measure(
         ),
         ("statistics.csv", statistics(&samples)),
     ];
+    if experiment.is_chain() {
+        let functions = experiment.data_transfer_chain_length;
+        files.push((
+            "data-transfers.csv",
+            data_transfers(&samples, functions, host),
+        ));
+    }
     if ["cdf", "all"].contains(&experiment.visualization.as_str()) {
         files.push(("empirical_CDF.svg", plot(&experiment.title, &latencies_ns)));
     }
@@ -105,6 +115,10 @@ pub(super) async fn measure(
         ));
     }
     if let Target::Hearth(hearth) = &context.settings.target {
+        // A function cannot go while it is a chain's member.
+        for name in &prepared.chains {
+            hearth.remove_chain(name).await?;
+        }
         for name in &prepared.functions {
             hearth.remove(name).await?;
         }
@@ -153,15 +167,20 @@ fn plan(
     prepared: &Prepared,
 ) -> Plan {
     let times = prepared.increments.len();
+    // Those after the first.
+    let others: Vec<String> = (1..experiment.data_transfer_chain_length)
+        .map(member)
+        .collect();
+    let others = others.join("%20");
     let mut requests = Vec::new();
     for url in &prepared.urls {
         let separator = if url.contains('?') { '&' } else { '?' };
         for increments in &prepared.increments {
             requests.push(Request {
                 method: "GET".to_owned(),
-                // STeLLAR's parameters; Go prints an empty list like this.
+                // STeLLAR's parameters; Go prints lists like this.
                 url: format!(
-                    "{url}{separator}IncrementLimit={increments}&PayloadLengthBytes={}&DataTransferChainIDs=[]",
+                    "{url}{separator}IncrementLimit={increments}&PayloadLengthBytes={}&DataTransferChainIDs=[{others}]",
                     experiment.payload_length_bytes
                 ),
                 headers: prepared.headers.clone(),

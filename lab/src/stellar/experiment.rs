@@ -88,9 +88,9 @@ pub struct SubExperiment {
     pub iat_type: String,
     /// How long the function is to be busy, by round; the last one stays.
     pub desired_service_times: Vec<String>,
-    /// Bytes that the function makes.
+    /// Bytes that the function makes, and hands on if it is the first of a chain.
     pub payload_length_bytes: usize,
-    /// Functions in a chain; only 1.
+    /// Functions that call each other, one after the other: a chain's members, if there are more than one.
     pub data_transfer_chain_length: usize,
     /// Through storage; only false.
     pub storage_transfer: bool,
@@ -101,6 +101,9 @@ pub struct SubExperiment {
     /// Hearth's own: seconds after which an idle instance ends; 0 leaves it to the server. STeLLAR waits for longer than its clouds
     /// keep instances, 15 minutes, where it wants cold ones.
     pub idle_timeout_seconds: u32,
+    /// Hearth's own: requests that a function handles at a time, while others wait; 0 is as many as the largest burst has. STeLLAR's
+    /// clouds decide that.
+    pub concurrency_limit: usize,
 }
 
 impl Default for SubExperiment {
@@ -126,6 +129,7 @@ impl Default for SubExperiment {
             visualization: "cdf".to_owned(),
             busy_spin_increments: Vec::new(),
             idle_timeout_seconds: 0,
+            concurrency_limit: 0,
         }
     }
 }
@@ -152,6 +156,14 @@ pub enum ExperimentError {
         /// What would be right.
         rule: String,
     },
+}
+
+impl SubExperiment {
+    /// Whether its functions are members of a chain.
+    #[must_use]
+    pub fn is_chain(&self) -> bool {
+        self.data_transfer_chain_length > 1
+    }
 }
 
 impl Experiment {

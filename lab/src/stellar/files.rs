@@ -4,6 +4,7 @@
 //! OUT/UNIX-SECONDS/run_logs.txt
 //! OUT/UNIX-SECONDS/TITLE-memory128MB-img0MB-IAT3s-burst1-st0ms-payload0KB/latencies.csv
 //!                                                                        /statistics.csv
+//!                                                                        /data-transfers.csv
 //! ```
 //! STeLLAR's client writes the same bytes for the same answers and times. Its log has other lines; their form is the same.
 
@@ -63,6 +64,7 @@ pub fn create_directory(parent: &Path, name: &str) -> io::Result<PathBuf> {
 struct Answer {
     #[serde(rename = "RequestID")]
     request_id: String,
+    timestamp_chain: Vec<String>,
 }
 
 fn answer(body: &[u8]) -> Answer {
@@ -96,6 +98,29 @@ pub fn latencies<'a>(
             &milliseconds(sample).to_string(),
             &sample.burst.to_string(),
         ]);
+    }
+    text
+}
+
+/// The text of `data-transfers.csv`, which chains of so many functions have: a row for each good answer, with the time at which each
+/// function had it, in ms since 1970.
+pub fn data_transfers<'a>(
+    samples: &[Sample],
+    functions: usize,
+    host: impl Fn(u32) -> &'a str,
+) -> String {
+    let titles: Vec<String> = (0..functions)
+        .map(|number| format!("Function {number} Timestamp"))
+        .collect();
+    let mut head = vec!["Request ID", "Host", "Burst ID"];
+    head.extend(titles.iter().map(String::as_str));
+    let mut text = go::record(&head);
+    for sample in good(samples) {
+        let answer = answer(sample.body.as_deref().unwrap_or_default());
+        let burst = sample.burst.to_string();
+        let mut fields = vec![answer.request_id.as_str(), host(sample.request), &burst];
+        fields.extend(answer.timestamp_chain.iter().map(String::as_str));
+        text += &go::record(&fields);
     }
     text
 }
@@ -205,7 +230,12 @@ mod tests {
                 ..sample(1, 4_000, 1, "no")
             },
             sample(2, 9_000, 7_400, "no JSON"),
-            sample(3, 12_000, 7_600, r#"{"RequestID": "a-5"}"#),
+            sample(
+                3,
+                12_000,
+                7_600,
+                r#"{"RequestID": "a-5", "TimestampChain": ["1700000012253", "1700000012254", "1700000012256"]}"#,
+            ),
         ];
         let hosts = ["127.0.0.1", "example.org"];
         let began_at = 1_700_000_000_250_000_000;
@@ -217,6 +247,8 @@ mod tests {
             statistics(&samples),
             include_str!("../../tests/golden/statistics.csv")
         );
+        let text = data_transfers(&samples, 3, |request| hosts[request as usize]);
+        assert_eq!(text, include_str!("../../tests/golden/data-transfers.csv"));
     }
 
     #[test]

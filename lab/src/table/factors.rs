@@ -40,6 +40,14 @@ pub struct Factor {
     /// Functions that take turns in each round.
     replicas: usize,
     burst: usize,
+    /// Functions that call each other.
+    chain: usize,
+    /// Bytes that the first of them hands on.
+    payload: usize,
+    /// How long the function is busy, in ms.
+    busy_ms: u32,
+    /// Requests that it handles at a time; 0 is all of a burst.
+    limit: usize,
 }
 
 /// What most rows have.
@@ -55,6 +63,10 @@ const WARM: Factor = Factor {
     image_mb: 0.0,
     replicas: 10,
     burst: 1,
+    chain: 1,
+    payload: 0,
+    busy_ms: 0,
+    limit: 0,
 };
 
 const COLD: Factor = Factor {
@@ -71,8 +83,25 @@ const BURST: Factor = Factor {
     ..WARM
 };
 
+const TRANSFER: Factor = Factor {
+    group: "inline transfer",
+    replicas: 5,
+    chain: 2,
+    ..WARM
+};
+
+/// A function that is busy for half a second. The paper's is for one, but a request waits 60 s in Hearth's queue at most, and the last of
+/// a burst of 100 that one instance handles waits for 99 others.
+const POLICY: Factor = Factor {
+    group: "scheduling policy",
+    replicas: 1,
+    busy_ms: 500,
+    is_large: true,
+    ..WARM
+};
+
 /// All of them. MR and TR are relative to the first.
-pub static FACTORS: [Factor; 13] = [
+pub static FACTORS: [Factor; 19] = [
     Factor {
         paper_aws_tmr: Some(1.7),
         ..WARM
@@ -160,6 +189,43 @@ pub static FACTORS: [Factor; 13] = [
         is_large: true,
         ..BURST
     },
+    Factor {
+        name: "inline-1KB",
+        means: "a function hands 1 KB on to another",
+        payload: 1 << 10,
+        ..TRANSFER
+    },
+    Factor {
+        name: "inline-1MB",
+        means: "a function hands 1 MB on to another",
+        payload: 1 << 20,
+        ..TRANSFER
+    },
+    Factor {
+        name: "inline-4MB",
+        means: "a function hands 4 MB on to another",
+        payload: 4 << 20,
+        is_large: true,
+        ..TRANSFER
+    },
+    Factor {
+        name: "policy-1",
+        means: "busy for 0.5 s, one request at a time",
+        ..POLICY
+    },
+    Factor {
+        name: "policy-100-queued",
+        means: "busy for 0.5 s, 100 requests at once wait for one instance",
+        burst: 100,
+        limit: 1,
+        ..POLICY
+    },
+    Factor {
+        name: "policy-100-each",
+        means: "busy for 0.5 s, 100 requests at once have an instance each",
+        burst: 100,
+        ..POLICY
+    },
 ];
 
 impl Factor {
@@ -204,6 +270,10 @@ impl Factor {
                 "deterministic"
             }
             .to_owned(),
+            desired_service_times: vec![format!("{}ms", self.busy_ms)],
+            payload_length_bytes: self.payload,
+            data_transfer_chain_length: self.chain,
+            concurrency_limit: self.limit,
             idle_timeout_seconds: if self.is_cold { COLD_IDLE_S } else { 0 },
             ..SubExperiment::default()
         }

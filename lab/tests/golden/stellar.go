@@ -1,4 +1,4 @@
-// Makes latencies.csv and statistics.csv as STeLLAR's client does (src/benchmarking/run.go, post-processing.go and writers/ of
+// Makes latencies.csv, statistics.csv and data-transfers.csv as STeLLAR's client does (src/benchmarking/run.go, post-processing.go and writers/ of
 // github.com/vhive-serverless/STeLLAR): encoding/csv, time.RFC3339, whole milliseconds, and the quantiles, mean and standard deviation
 // of gonum's stat package, whose definitions are repeated here. From lab/tests/golden: go run stellar.go
 package main
@@ -75,9 +75,10 @@ func main() {
 		{1, 3999 * time.Millisecond, 1001 * time.Millisecond, true, `{"RequestID": "with, comma and \"quotes\""}`},
 		{1, 4000 * time.Millisecond, time.Microsecond, false, "no"},
 		{2, 9000 * time.Millisecond, 7400 * time.Microsecond, true, "no JSON"},
-		{3, 12000 * time.Millisecond, 7600 * time.Microsecond, true, `{"RequestID": "a-5"}`},
+		{3, 12000 * time.Millisecond, 7600 * time.Microsecond, true, `{"RequestID": "a-5", "TimestampChain": ["1700000012253", "1700000012254", "1700000012256"]}`},
 	}
 	rows := [][]string{{"Request ID", "Host", "Sent At", "Received At", "Client Latency (ms)", "Burst ID"}}
+	transfers := [][]string{{"Request ID", "Host", "Burst ID", "Function 0 Timestamp", "Function 1 Timestamp", "Function 2 Timestamp"}}
 	var latencies []float64
 	for _, a := range answers {
 		if !a.ok {
@@ -90,8 +91,10 @@ func main() {
 		ms := received.Sub(sent).Milliseconds()
 		rows = append(rows, []string{r.RequestID, hosts[a.burst%2], sent.Format(time.RFC3339), received.Format(time.RFC3339),
 			strconv.FormatInt(ms, 10), strconv.Itoa(a.burst)})
+		transfers = append(transfers, append([]string{r.RequestID, hosts[a.burst%2], strconv.Itoa(a.burst)}, r.TimestampChain...))
 		latencies = append(latencies, float64(ms))
 	}
+	write("data-transfers.csv", transfers)
 	write("latencies.csv", rows)
 	sort.Float64s(latencies)
 	row := []string{strconv.Itoa(len(latencies)), fmt.Sprintf("%.2f", mean(latencies)), fmt.Sprintf("%.2f", stdDev(latencies))}

@@ -56,6 +56,28 @@ fn main() {
                 request.bytes_mut()[bytes - 1] = b'"';
                 Ok(request.pass())
             }
+            "enlarge-die" => {
+                let _ = context.chain()?.enlarge(request, rest.parse()?)?;
+                std::process::exit(3)
+            }
+            "large" => {
+                let is_right = large(&mut context.chain()?, &rest)?;
+                serde_json::to_writer(request.rewrite(), &is_right)?;
+                Ok(request.pass())
+            }
+            "grow" => {
+                // In steps, of which each takes other blocks.
+                let bytes = rest.parse()?;
+                let mut request = request;
+                for part in [4, 2, 1] {
+                    request = context.chain()?.enlarge(request, bytes / part)?;
+                }
+                request.resize(bytes)?;
+                request.bytes_mut().fill(b'g');
+                request.bytes_mut()[0] = b'"';
+                request.bytes_mut()[bytes - 1] = b'"';
+                Ok(request.pass())
+            }
             "where" => {
                 let file = mapped_file(request.bytes().as_ptr().addr());
                 serde_json::to_writer(request.rewrite(), &file)?;
@@ -113,6 +135,47 @@ fn time(chain: &mut Chain<'_, '_, InPlace>, calls: usize) -> Result<Vec<u64>, Ch
         times.push(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
     }
     Ok(times)
+}
+
+/// Calls a member with a payload of so many bytes, for a result of so many; whether it is as it must be.
+fn large(chain: &mut Chain<'_, '_, InPlace>, order: &str) -> Result<bool, Error> {
+    let mut words = order.split(' ');
+    let (how, member) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
+    let bytes: usize = words.next().unwrap_or("").parse()?;
+    let want: usize = words.next().unwrap_or("").parse()?;
+    if how == "grown" {
+        let mut block = chain.block()?;
+        block.write(format!("\"grow {want}\"").as_bytes())?;
+        let result = chain.call_block(member, block)?;
+        let inner = result.bytes().get(1..want - 1).unwrap_or_default();
+        return Ok(result.len() == want && inner.iter().all(|&byte| byte == b'g'));
+    }
+    let head = format!(r#"{{"want":{want},"text":""#);
+    let text = "x".repeat(bytes - head.len() - 2);
+    let payload = format!(r#"{head}{text}"}}"#);
+    let mut expected = format!("{}:", text.len());
+    expected.push_str(&"r".repeat(want - 2 - expected.len()));
+    if how == "value" {
+        let value: serde_json::Value = serde_json::from_str(&payload)?;
+        let result: String = chain.call(member, &value)?;
+        return Ok(result == expected);
+    }
+    let room = if how == "roomy" {
+        bytes.max(want)
+    } else {
+        bytes
+    };
+    let mut block = chain.block_for(room)?;
+    block.write(payload.as_bytes())?;
+    let mut result = chain.call_block(member, block)?;
+    let is_right =
+        |result: &[u8]| serde_json::from_slice::<String>(result).ok().as_ref() == Some(&expected);
+    let first = is_right(result.bytes());
+    // The block that it came in can be called with again.
+    result.write(format!(r#"{{"want":{want},"text":""}}"#).as_bytes())?;
+    let again = chain.call_block(member, result)?;
+    let is_again = serde_json::from_slice::<String>(again.bytes())?;
+    Ok(first && is_again.starts_with("0:") && is_again.len() == want - 2)
 }
 
 /// How many bytes of a block for calls something has written to before.

@@ -111,13 +111,22 @@ impl<'c, 'a, P> Chain<'c, 'a, P> {
     /// # Errors
     /// All are in use.
     pub fn block(&mut self) -> Result<CallBlock<'a>, ChainError> {
-        let (chain, _) = self.context.member()?;
-        let held = chain.hold_block()?;
+        self.block_for(0)
+    }
+
+    /// The same with room for so many bytes: in several blocks side by side, if one has not as many.
+    ///
+    /// # Errors
+    /// All are in use, or the pool has no room for so many bytes, or never has.
+    pub fn block_for(&mut self, bytes: usize) -> Result<CallBlock<'a>, ChainError> {
+        let (chain, control) = self.context.member()?;
+        let held = chain.hold_block(control, bytes)?;
         let block = Block::new(chain.area_of(&held, 0));
         Ok(CallBlock { block, held })
     }
 
-    /// Calls a member with a block and waits; the same block, with the result in it.
+    /// Calls a member with a block and waits; the same block, with the result in it. A result that has no room there is in several blocks
+    /// that have it.
     ///
     /// # Errors
     /// [`ChainError`].
@@ -127,8 +136,8 @@ impl<'c, 'a, P> Chain<'c, 'a, P> {
         mut block: CallBlock<'a>,
     ) -> Result<CallBlock<'a>, ChainError> {
         let (chain, control) = self.context.member()?;
-        let len = chain.call_in_place(control, member, &block.held, block.len())?;
-        block.block = Block::new(chain.area_of(&block.held, len));
+        let returned = chain.call_in_place(control, member, &block.held, block.len())?;
+        block.block = Block::new(chain.area_of(&block.held, returned.len()));
         Ok(block)
     }
 }

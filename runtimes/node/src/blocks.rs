@@ -62,8 +62,8 @@ impl Loans {
 
     /// The block of a call.
     pub(crate) fn held(&self, call: u32) -> Option<&Held> {
-        let lent = self.0.iter().find(|lent| lent.block == call)?;
-        lent.held.as_ref()
+        let mut held = self.0.iter().filter_map(|lent| lent.held.as_ref());
+        held.find(|held| held.call() == call)
     }
 
     /// Ends all loans, because the request is about to be passed on. `buffers` are those that were lent, in that order.

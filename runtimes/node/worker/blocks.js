@@ -63,13 +63,17 @@ class BlockChain {
     return Buffer.from(this.#request());
   }
 
-  /** A whole block for the payload of a call, a Buffer. A call with its beginning copies nothing. */
-  allocate() {
-    return Buffer.from(this.#hold()[1]);
+  /** A whole block for the payload of a call, a Buffer, or as many blocks as `size` bytes take. A call with its beginning copies
+   * nothing, and neither does its result if it fits there. */
+  allocate(size = 0) {
+    if (!(Number.isInteger(size) && size >= 0 && size <= 0xffff_ffff)) {
+      throw new RangeError("the size of a call's payload is a number of bytes");
+    }
+    return Buffer.from(this.#hold(size)[1]);
   }
 
   /** Calls a member with a payload; a promise of a Buffer of its result: in the block, if the payload is the beginning of one that was
-   * allocated, else a copy. Calls that are begun together are under way at the same time. */
+   * allocated and the result fits there, else a copy. Calls that are begun together are under way at the same time. */
   async call(member, value = Buffer.alloc(0)) {
     const result = this.#beginCall(member, value);
     // Lets the others begin before this one waits, which stops the event loop.
@@ -102,16 +106,19 @@ class BlockChain {
     for (const [call, buffer] of this.#calls) {
       if (value.buffer === buffer && value.byteOffset === 0) {
         translated(() => this.#channel.chainCallBlock(member, call, value.length));
-        return () => Buffer.from(buffer, 0, this.#channel.chainResultBlock(call));
+        return () => {
+          const result = this.#channel.chainResultBlock(call);
+          return Buffer.isBuffer(result) ? result : Buffer.from(buffer, 0, result);
+        };
       }
     }
     const call = translated(() => this.#channel.chainCallBytes(member, value));
     return () => this.#channel.chainResultBytes(call);
   }
 
-  #hold() {
+  #hold(size) {
     this.#request();
-    const [call, buffer] = translated(() => this.#channel.chainHold());
+    const [call, buffer] = translated(() => this.#channel.chainHold(size));
     this.#lent.push(buffer);
     this.#calls.set(call, buffer);
     return [call, buffer];

@@ -22,9 +22,11 @@ class BlockChain(Chain):
         """The whole block that the request lies in, a memoryview: as long as a result may be."""
         return translated(self._channel.chain_block)
 
-    def allocate(self):
-        """A whole block for the payload of a call, a memoryview. A call with a slice from its beginning copies nothing."""
-        return translated(self._channel.chain_allocate)
+    def allocate(self, size=0):
+        """A whole block for the payload of a call, a memoryview, or as many blocks as `size` bytes take. A call with a slice from
+        its beginning copies nothing, and neither does its result if it fits there.
+        """
+        return translated(self._channel.chain_allocate, size)
 
     def send(self, member, payload=None):
         translated(self._channel.chain_send_block, member, payload)

@@ -70,6 +70,20 @@ impl Block {
     }
 }
 
+/// A block for calls, or the run that was lent in its place.
+pub(crate) struct Call {
+    held: Held,
+    block: u32,
+}
+
+impl Call {
+    /// Of a block that is held.
+    pub(crate) fn new(chain: &ChainMember, held: Held) -> Self {
+        let block = chain.block_of(&held);
+        Self { held, block }
+    }
+}
+
 /// A lent block, with what the handler was given of it.
 struct Lent {
     block: u32,
@@ -96,6 +110,10 @@ impl Lent {
             is_called: false,
             views: Vec::new(),
         }
+    }
+
+    fn is_for(&self, call: u32) -> bool {
+        self.held.as_ref().is_some_and(|held| held.call() == call)
     }
 
     /// A view of the first `len` bytes.
@@ -181,23 +199,29 @@ impl Loans {
         &mut self,
         py: Python<'py>,
         area: Area,
-        held: Held,
+        call: Call,
     ) -> PyResult<Bound<'py, PyMemoryView>> {
-        let mut lent = Lent::of(held.block(), area, Some(held));
+        let mut lent = Lent::of(call.block, area, Some(call.held));
         let view = lent.view(py, area.capacity)?;
         self.0.push(lent);
         Ok(view)
     }
 
     /// Lends a block that the handler has no view of yet.
-    pub(crate) fn add(&mut self, area: Area, held: Held) {
-        self.0.push(Lent::of(held.block(), area, Some(held)));
+    pub(crate) fn add(&mut self, area: Area, call: Call) {
+        self.0.push(Lent::of(call.block, area, Some(call.held)));
     }
 
     /// Notes whether a call is under way.
     pub(crate) fn note_call(&mut self, call: u32, is_under_way: bool) {
-        let lent = self.0.iter_mut().filter(|lent| lent.block == call);
+        let lent = self.0.iter_mut().filter(|lent| lent.is_for(call));
         lent.for_each(|lent| lent.is_called = is_under_way);
+    }
+
+    /// The block of a call.
+    pub(crate) fn held(&self, call: u32) -> Option<&Held> {
+        let lent = self.0.iter().find(|lent| lent.is_for(call))?;
+        lent.held.as_ref()
     }
 
     /// The block for calls that a buffer begins with, if it does.
@@ -216,7 +240,7 @@ impl Loans {
         call: u32,
         len: usize,
     ) -> PyResult<Option<Bound<'py, PyMemoryView>>> {
-        let lent = self.0.iter_mut().find(|lent| lent.block == call);
+        let lent = self.0.iter_mut().find(|lent| lent.is_for(call));
         lent.map(|lent| lent.view(py, len)).transpose()
     }
 

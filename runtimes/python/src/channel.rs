@@ -182,9 +182,13 @@ impl Channel {
         self.whole_block(py)
     }
 
-    /// A whole block for calls.
-    fn chain_allocate<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyMemoryView>> {
-        self.allocate(py)
+    /// A whole block for calls, or a run of so many bytes at least.
+    fn chain_allocate<'py>(
+        &mut self,
+        py: Python<'py>,
+        bytes: usize,
+    ) -> PyResult<Bound<'py, PyMemoryView>> {
+        self.allocate(py, bytes)
     }
 
     /// Begins to call another member with a payload in a block, or with a copy of it in one; the call's number.

@@ -97,6 +97,72 @@ async fn an_experiment_deploys_measures_and_removes() {
     assert!(!summary.to_string().contains(TOKEN));
 }
 
+#[tokio::test]
+async fn functions_of_a_chain_hand_a_payload_on() {
+    let server = Server::start();
+    let client = server.client();
+    let directory = tempfile::tempdir().expect("a directory");
+    let chain = |title: &str, function: &str, length: usize, payload: usize| {
+        json!({
+            "Title": title, "Function": function, "Bursts": 4, "BurstSizes": [1, 5], "IATSeconds": 0, "Parallelism": 2,
+            "DataTransferChainLength": length, "PayloadLengthBytes": payload, "ConcurrencyLimit": 2,
+        })
+    };
+    let experiment = json!({
+        "Sequential": true,
+        "SubExperiments": [chain("python", "hellopy", 3, 300_000), chain("node", "hellonode", 2, 2_000_000)],
+    });
+    let output = lab(&server, directory.path(), &experiment)
+        .output()
+        .await
+        .expect("it runs");
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(functions(&client).await, 0);
+    let chains = client.get("/api/v1/chains").await.expect(200).json();
+    assert_eq!(chains["items"], json!([]), "{chains}");
+    let run = run_directory(&output);
+    for (name, length) in [
+        (
+            "python-memory128MB-img0MB-IAT0s-burst1-st0ms-payload292KB",
+            3,
+        ),
+        (
+            "node-memory128MB-img0MB-IAT0s-burst1-st0ms-payload1953KB",
+            2,
+        ),
+    ] {
+        let read =
+            |file: &str| std::fs::read_to_string(run.join(name).join(file)).expect("it is there");
+        let transfers = read("data-transfers.csv");
+        let mut rows = transfers
+            .lines()
+            .map(|line| line.split(',').collect::<Vec<_>>());
+        let head = rows.next().expect("a head");
+        assert_eq!(head.len(), 3 + length, "{transfers}");
+        assert_eq!(
+            head.last(),
+            Some(&format!("Function {} Timestamp", length - 1).as_str())
+        );
+        let rows: Vec<_> = rows.collect();
+        assert_eq!(rows.len(), 2 + 10, "{transfers}");
+        for row in rows {
+            assert!(uuid_like(row[0]) && row.len() == 3 + length, "{row:?}");
+            let stamps = row[3..].iter().map(|stamp| stamp.parse::<u64>());
+            let stamps: Result<Vec<u64>, _> = stamps.collect();
+            assert!(stamps.expect("numbers").is_sorted(), "{row:?}");
+        }
+        let ids = |text: &str| {
+            let rows = text.lines().skip(1);
+            let mut ids: Vec<String> = rows
+                .filter_map(|row| row.split(',').next().map(str::to_owned))
+                .collect();
+            ids.sort_unstable();
+            ids
+        };
+        assert_eq!(ids(&transfers), ids(&read("latencies.csv")));
+    }
+}
+
 fn uuid_like(id: &str) -> bool {
     id.len() == 36
         && id

@@ -55,7 +55,7 @@ async fn layers_of_all_workloads_add_up() {
     let left_out = found["result"]["left_out"].as_array().expect("a list");
     let mut values = Vec::new();
     let mut cold = 0;
-    for runtime in ["python3", "node"] {
+    for runtime in ["python3", "node", "provided"] {
         for workload in ["empty", "math", "sleep", "image"] {
             for start in ["warm", "cold"] {
                 let title = format!("{workload}, {runtime}, {start}");
@@ -117,7 +117,7 @@ async fn layers_of_all_workloads_add_up() {
         (json!({"kind": "overhead", "samples": 1}), "samples: 1"),
         (
             json!({"kind": "overhead", "runtimes": ["cobol"]}),
-            "runtimes: \"cobol\" is none of python3, node",
+            "runtimes: \"cobol\" is none of python3, node, provided",
         ),
     ] {
         let answer = client.post("/api/v1/experiments", &bad).await;

@@ -33,6 +33,12 @@ const IMAGE_MAX: f64 = 200.0;
 /// Longest idle time, in seconds: Hearth's own limit.
 const IDLE_TIMEOUT_MAX: u32 = 86_400;
 
+/// Longest chain: what a chain of Hearth may have in members.
+const CHAIN_MAX: usize = 64;
+
+/// Largest payload that a chain's functions hand on, in bytes: what a chain may have, less what is beside it.
+const TRANSFER_MAX: usize = (64 << 20) - (1 << 20);
+
 /// Largest payload that a function is asked to make, in bytes.
 const PAYLOAD_MAX: usize = 64 << 20;
 
@@ -157,13 +163,28 @@ impl SubExperiment {
             let rule = "only 0ms with an endpoint, or BusySpinIncrements: how fast its function spins is not known";
             return Err(("DesiredServiceTimes", rule.to_owned()));
         }
-        if self.data_transfer_chain_length != 1 || self.storage_transfer {
-            let rule = "chains and storage transfers are not supported; 1 and false";
-            return Err(("DataTransferChainLength, StorageTransfer", rule.to_owned()));
+        if self.storage_transfer {
+            let rule = "false: functions here share no storage that a payload could go through";
+            return Err(("StorageTransfer", rule.to_owned()));
         }
+        within(
+            self.data_transfer_chain_length,
+            1,
+            if has_endpoint { 1 } else { CHAIN_MAX },
+            "DataTransferChainLength",
+        )?;
         if has_endpoint {
             return Ok(());
         }
+        if self.is_chain() {
+            within(
+                self.payload_length_bytes,
+                0,
+                TRANSFER_MAX,
+                "PayloadLengthBytes",
+            )?;
+        }
+        within(self.concurrency_limit, 0, BURST_MAX, "ConcurrencyLimit")?;
         one_of(&self.function, &FUNCTIONS, "Function")?;
         one_of(&self.package_type, &["Zip"], "PackageType")?;
         within(self.function_memory_mb, 32, 16_384, "FunctionMemoryMB")?;
@@ -229,8 +250,11 @@ impl Experiment {
         if at_once(&|one| one.parallelism) > PARALLELISM_MAX {
             return refuse("Parallelism", format!("{PARALLELISM_MAX} functions"));
         }
-        let payloads =
-            |one: &SubExperiment| one.payload_length_bytes.saturating_mul(one.largest_burst());
+        // Each function of a chain has it, too.
+        let payloads = |one: &SubExperiment| {
+            let burst = one.payload_length_bytes.saturating_mul(one.largest_burst());
+            burst.saturating_mul(one.data_transfer_chain_length)
+        };
         if at_once(&payloads) > PAYLOADS_MAX {
             let most = format!("{PAYLOADS_MAX} bytes for all requests of a burst");
             return refuse("PayloadLengthBytes", most);

@@ -115,7 +115,8 @@ fn bad_fields_are_named() {
         ("Parallelism", json!(201)),
         ("FunctionMemoryMB", json!(16)),
         ("FunctionImageSizeMB", json!(201)),
-        ("DataTransferChainLength", json!(2)),
+        ("DataTransferChainLength", json!(65)),
+        ("ConcurrencyLimit", json!(501)),
         ("StorageTransfer", json!(true)),
     ] {
         let value = changed(|value| value["SubExperiments"][0][field] = bad.clone());

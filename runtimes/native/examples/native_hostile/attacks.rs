@@ -3,26 +3,21 @@
 use std::fs::File;
 use std::io::Write as _;
 
-use hearth_chain::{Board, Descriptor, Instance, PeerBoard, SendError};
+use hearth_chain::{Descriptor, Instance, SendError};
 use rustix::io::pwrite;
 
 use super::{Anything, Member, REWRITTEN};
 
 impl Member {
     pub(super) fn send_to_all(&mut self, descriptor: Descriptor) -> Result<(), Anything> {
-        // The other end of each edge, as if they had it.
-        let theirs = Board::create(self.shape)?;
-        let peer = self.peer.map_or(0, |peer| peer.0);
+        let peer = self.peer.map_or(0, |(_, peer)| peer.0);
         for number in (1..16).filter(|&number| number != peer) {
-            let seen = PeerBoard::attach(theirs.for_peer()?, self.shape)?;
-            let target = Instance(number);
-            let outbox = &mut self.edges.outbox;
-            outbox.open(&self.board, number, target, &seen, self.me.0, None)?;
-            outbox.send(&Descriptor {
-                target,
+            let stranger = Descriptor {
+                target: Instance(number),
                 ..descriptor
-            })?;
-            outbox.close(number);
+            };
+            let own = (self.me, &self.board);
+            self.way.send_to_stranger(own, &stranger)?;
         }
         Ok(())
     }
@@ -52,7 +47,7 @@ impl Member {
                 request,
                 ..descriptor
             };
-            match self.edges.outbox.send(&next) {
+            match self.way.send(&next) {
                 Ok(()) | Err(SendError::Full(_)) => {}
                 Err(_) => std::process::exit(4),
             }
@@ -70,7 +65,7 @@ impl Member {
                 let len = payload.write(text)?;
                 if !is_sent {
                     is_sent = true;
-                    self.edges.outbox.send(&Descriptor { len, ..onward })?;
+                    self.way.send(&Descriptor { len, ..onward })?;
                 }
             }
         }

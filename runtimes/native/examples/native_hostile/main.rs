@@ -2,27 +2,27 @@
 //! between that would keep it from anything. An event is a JSON string that says what it does.
 
 mod attacks;
+mod calls;
+mod joining;
+mod link;
 
 use std::error::Error;
-use std::io::IoSliceMut;
-use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use hearth_abi::Bell;
 use hearth_chain::board::Shape as BoardShape;
-use hearth_chain::join::{JOIN_DESCRIPTORS, Join, MESSAGE_BYTES_MAX};
+use hearth_chain::join::Join;
 use hearth_chain::shape::Shape;
-use hearth_chain::{
-    Board, Descriptor, Edges, Instance, Kind, Note, PeerBoard, Pool, PoolFiles, PoolView,
-};
+use hearth_chain::{Arrival, Board, Descriptor, Instance, Kind, Note, PeerBoard, Pool, PoolView};
 use hearth_worker::channel::Channel;
 use hearth_worker::control::Control;
 use hearth_worker::forkserver::ForkServer;
 use hearth_worker::message::Way;
 use hearth_worker::parts::Parts;
-use rustix::io::Errno;
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::net::RecvFlags;
+
+use self::joining::{join, receive};
+use self::link::Link;
 
 type Anything = Box<dyn Error>;
 
@@ -54,14 +54,16 @@ struct Member {
     me: Instance,
     shape: BoardShape,
     board: Board,
-    edges: Edges,
+    way: Link,
     pool: PoolView,
     /// What only the server may write.
     sealed: Vec<OwnedFd>,
-    /// The other member's instance.
-    peer: Option<Instance>,
+    /// The other member, and its instance.
+    peer: Option<(hearth_chain::Member, Instance)>,
     /// A block for calls.
     grant: Option<Descriptor>,
+    /// A call that it got, for what it makes up.
+    template: Option<Descriptor>,
 }
 
 fn serve(parts: Parts) -> Result<(), Anything> {
@@ -79,89 +81,44 @@ fn serve(parts: Parts) -> Result<(), Anything> {
         while let Some((message, descriptors)) = receive(&ready, RecvFlags::DONTWAIT)? {
             member.meet(message, descriptors)?;
         }
-        match member.edges.inbox.try_recv()? {
+        match member.way.try_recv()? {
             Some(arrival) if arrival.descriptor.kind == Kind::Pass => {
-                let payload = member.pool.check(&arrival.descriptor, arrival.from)?;
-                let mut text = Vec::new();
-                payload.read(&mut text);
-                // `rewrite` may still have written to the block when it was this request's already.
-                let order: String =
-                    serde_json::from_slice(&text).unwrap_or_else(|_| "pass".to_owned());
+                let order = member.order(&arrival, "pass")?;
                 // Blanks make it longer than a block.
                 member.act(order.trim_end(), arrival.descriptor)?;
             }
-            Some(arrival) => member.grant = Some(arrival.descriptor),
+            Some(arrival) if arrival.descriptor.kind == Kind::Call => {
+                member.template = Some(arrival.descriptor);
+                let order = member.order(&arrival, "reply")?;
+                member.act_on_call(order.trim_end(), &arrival)?;
+            }
+            Some(arrival) if arrival.descriptor.request == 0 => {
+                member.grant = Some(arrival.descriptor);
+            }
+            // What it has asked for.
+            Some(_) => {}
             None => std::thread::sleep(Duration::from_millis(1)),
         }
     }
 }
 
-/// The server's next message, if there is one.
-fn receive(socket: &OwnedFd, flags: RecvFlags) -> Result<Option<(Join, Vec<OwnedFd>)>, Anything> {
-    let mut bytes = vec![0; MESSAGE_BYTES_MAX];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(JOIN_DESCRIPTORS))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let mut parts = [IoSliceMut::new(&mut bytes)];
-    let flags = flags | RecvFlags::CMSG_CLOEXEC;
-    let received = match recvmsg(socket, &mut parts, &mut ancillary, flags) {
-        Err(Errno::AGAIN) => return Ok(None),
-        received => received?,
-    };
-    if received.bytes == 0 {
-        // The server is gone, or has had enough.
-        std::process::exit(0);
-    }
-    let mut descriptors = Vec::new();
-    for message in ancillary.drain() {
-        if let RecvAncillaryMessage::ScmRights(rights) = message {
-            descriptors.extend(rights);
-        }
-    }
-    let message = bytes.get(..received.bytes).and_then(Join::decode);
-    Ok(message.map(|message| (message, descriptors)))
-}
-
-fn join(message: Join, descriptors: Vec<OwnedFd>) -> Result<Member, Anything> {
-    let Join::Chain {
-        instance,
-        edges,
-        slots,
-        ..
-    } = message
-    else {
-        return Err("another message before the first".into());
-    };
-    let [blocks, ledger, routes, own, gateway, bell] =
-        <[OwnedFd; JOIN_DESCRIPTORS]>::try_from(descriptors).map_err(|_| "too few descriptors")?;
-    let shape = BoardShape::new(edges, edges, slots)?;
-    let sealed = vec![ledger.try_clone()?, routes, gateway.try_clone()?];
-    let board = Board::attach(own, shape)?;
-    let seen = PeerBoard::attach(gateway, shape)?;
-    let mut all = Edges::new(instance, &board);
-    all.inbox
-        .open(&board, 0, Instance::GATEWAY, &seen, instance.0)?;
-    let bell = Some(Bell::from(bell));
-    all.outbox
-        .open(&board, 0, Instance::GATEWAY, &seen, instance.0, bell)?;
-    Ok(Member {
-        me: instance,
-        shape,
-        board,
-        edges: all,
-        pool: PoolView::attach(PoolFiles { blocks, ledger })?,
-        sealed,
-        peer: None,
-        grant: None,
-    })
-}
-
 impl Member {
-    /// Opens the edge to another instance.
+    /// What it is told to do.
+    fn order(&self, arrival: &Arrival, otherwise: &str) -> Result<String, Anything> {
+        let payload = self.pool.check(&arrival.descriptor, arrival.from)?;
+        let mut text = Vec::new();
+        payload.read(&mut text);
+        // `rewrite` may still have written to the block when it was this request's already.
+        Ok(serde_json::from_slice(&text).unwrap_or_else(|_| otherwise.to_owned()))
+    }
+
+    /// Opens the edges to and from another instance.
     fn meet(&mut self, message: Join, descriptors: Vec<OwnedFd>) -> Result<(), Anything> {
         let Join::Peer {
             instance,
-            receives: true,
-            ..
+            member,
+            sends,
+            receives,
         } = message
         else {
             return Ok(());
@@ -170,9 +127,12 @@ impl Member {
             <[OwnedFd; 1]>::try_from(descriptors).map_err(|_| "a peer without a board")?;
         let seen = PeerBoard::attach(board.try_clone()?, self.shape)?;
         self.sealed.push(board);
-        let outbox = &mut self.edges.outbox;
-        outbox.open(&self.board, instance.0, instance, &seen, self.me.0, None)?;
-        self.peer = Some(instance);
+        let own = (self.me, &self.board);
+        self.way.open(own, instance, &seen, (sends, receives))?;
+        // Members are numbered by their names; the one that it is to lead astray comes before who calls it.
+        if receives && self.peer.is_none_or(|(other, _)| member <= other) {
+            self.peer = Some((member, instance));
+        }
         Ok(())
     }
 
@@ -199,7 +159,7 @@ impl Member {
         // To the gateway, or to the other member.
         let order = match order.strip_prefix("peer ") {
             Some(order) => {
-                onward.target = self.peer.ok_or("it has no peer")?;
+                onward.target = self.peer.ok_or("it has no peer")?.1;
                 order
             }
             None => order,
@@ -211,9 +171,14 @@ impl Member {
                 let pool = Pool::create(Shape::new(64, 4096)?, false)?;
                 let taken: Result<Vec<_>, _> =
                     (0..64).map(|_| pool.allocate(descriptor.owner())).collect();
+                // None that it has for calls, either.
+                let is_own = |index| {
+                    let used = self.pool.in_use(index);
+                    used.and_then(|(_, owner)| owner.caller()) == Some(self.me)
+                };
                 let other = taken?
                     .into_iter()
-                    .find(|block| block.index != descriptor.block);
+                    .find(|block| block.index != descriptor.block && !is_own(block.index));
                 let other = other.ok_or("a pool of one block")?;
                 (onward.block, onward.generation) = (other.index, other.generation);
             }
@@ -235,8 +200,34 @@ impl Member {
             "ask twice" => {
                 onward.kind = Kind::Return;
                 onward.len = self.pool.room(onward.block) + 1;
-                self.edges.outbox.send(&onward)?;
+                self.way.send(&onward)?;
             }
+            // It gets room, writes a part of the payload, and dies; or does so before it has the room.
+            "ask and die" | "ask and die at once" => {
+                let len = self.pool.shape().payload_bytes();
+                let asked = Descriptor {
+                    kind: Kind::Return,
+                    len,
+                    ..onward
+                };
+                if order == "ask and die at once" {
+                    self.way.send(&asked)?;
+                } else {
+                    let run = self.ask(asked)?;
+                    let mut payload = self.pool.check(&run, Instance::GATEWAY)?;
+                    payload.write(&vec![b'x'; payload.capacity() / 2])?;
+                }
+                std::process::exit(3);
+            }
+            // A list of blocks that leads back to itself.
+            "cycle" => {
+                onward.more = true;
+                for _ in 0..8 {
+                    self.way.send(&onward)?;
+                }
+            }
+            // The same block again, when it has gone already.
+            "twice" => self.way.send(&onward)?,
             "another hop" => onward.hop = 0,
             "another route" => onward.route ^= 1,
             "another table" => onward.table = onward.table.other(),
@@ -270,6 +261,6 @@ impl Member {
             "silent" => return Ok(()),
             other => return Err(format!("the order {other:?}").into()),
         }
-        Ok(self.edges.outbox.send(&onward)?)
+        Ok(self.way.send(&onward)?)
     }
 }

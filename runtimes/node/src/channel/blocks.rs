@@ -1,6 +1,6 @@
 //! Requests with their payloads in place: `worker/blocks.js`.
 
-use hearth_worker::chain::{CallError, Content};
+use hearth_worker::chain::{CallError, Content, Returned};
 use napi::Env;
 use napi::bindgen_prelude::{ArrayBuffer, Buffer, Either, Uint8Array};
 use napi_derive::napi;
@@ -44,13 +44,19 @@ impl Channel {
         Ok(u32::try_from(len).unwrap_or_default())
     }
 
-    /// Takes a block for calls: its number, and the whole of it.
+    /// Takes a block for calls, or a run of so many bytes at least: the number of its calls, and the whole of it.
     #[napi]
-    pub fn chain_hold<'env>(&mut self, env: &'env Env) -> napi::Result<(u32, ArrayBuffer<'env>)> {
-        let (chain, _) = self.chain()?;
-        let held = chain.hold_block().map_err(|error| call_failed(&error))?;
-        let (block, area) = (held.block(), chain.area_of(&held, 0));
-        Ok((block, self.loans.lend(env, block, area, Some(held))?))
+    pub fn chain_hold<'env>(
+        &mut self,
+        env: &'env Env,
+        bytes: u32,
+    ) -> napi::Result<(u32, ArrayBuffer<'env>)> {
+        let (chain, control) = self.chain()?;
+        let held = chain.hold_block(control, bytes as usize);
+        let held = held.map_err(|error| call_failed(&error))?;
+        let (call, block) = (held.call(), chain.block_of(&held));
+        let area = chain.area_of(&held, 0);
+        Ok((call, self.loans.lend(env, block, area, Some(held))?))
     }
 
     /// Begins to call another member with bytes, which are copied; the call's number.
@@ -87,14 +93,23 @@ impl Channel {
         called.map(drop).map_err(|error| call_failed(&error))
     }
 
-    /// Waits for the result of such a call: its length, in the block.
+    /// Waits for the result of such a call: its length, in the block; or a copy, if it did not fit there.
     #[napi]
-    pub fn chain_result_block(&mut self, call: u32) -> napi::Result<u32> {
-        let (chain, control) = self.chain()?;
-        let len = chain.finish_call_in_place(control, call);
-        // A block is smaller.
-        len.map(|len| u32::try_from(len).unwrap_or_default())
-            .map_err(|error| call_failed(&error))
+    pub fn chain_result_block(&mut self, call: u32) -> napi::Result<Either<u32, Buffer>> {
+        let no_call = || call_failed(&CallError::NoCall(call));
+        let inner = self.inner.as_mut().ok_or_else(no_call)?;
+        let (chain, control) = inner.chain().map_err(|error| call_failed(&error))?;
+        let returned = chain.finish_call_in_place(control, call);
+        match returned.map_err(|error| call_failed(&error))? {
+            // A payload is shorter.
+            Returned::InPlace(len) => Ok(Either::A(u32::try_from(len).unwrap_or_default())),
+            Returned::Moved(len) => {
+                let held = self.loans.held(call).ok_or_else(no_call)?;
+                let moved = chain.take_moved(held, len);
+                let moved = moved.map_err(|error| call_failed(&error))?;
+                Ok(Either::B(Buffer::from(moved)))
+            }
+        }
     }
 
     /// Passes the request on to another member, ahead of its turn, with what is in its block or is put there. `lent` are the buffers

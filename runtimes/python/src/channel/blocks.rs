@@ -1,12 +1,12 @@
 //! Requests with their payloads in place: `hearth_worker/blocks.py`.
 
-use hearth_worker::chain::{Area, CallError, ChainMember, Content};
+use hearth_worker::chain::{Area, CallError, ChainMember, Content, Returned};
 use pyo3::prelude::*;
-use pyo3::types::PyMemoryView;
+use pyo3::types::{PyByteArray, PyMemoryView};
 
 use super::Channel;
 use super::errors::{broken, call_failed};
-use crate::block::Given;
+use crate::block::{Call, Given};
 use crate::sys;
 
 /// Status of an instance that cannot go on, as in `hearth_worker/instance.py`.
@@ -33,14 +33,21 @@ impl Channel {
         view.ok_or_else(|| call_failed(&CallError::NoRequest))
     }
 
-    pub(super) fn allocate<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyMemoryView>> {
+    pub(super) fn allocate<'py>(
+        &mut self,
+        py: Python<'py>,
+        bytes: usize,
+    ) -> PyResult<Bound<'py, PyMemoryView>> {
         self.loans.drop_unused(py);
-        let held = self.inner.chain().and_then(|(chain, _)| {
-            let held = chain.hold_block()?;
-            Ok((chain.area_of(&held, 0), held))
+        let inner = &mut self.inner;
+        let held = py.detach(|| {
+            let (chain, control) = inner.chain()?;
+            chain.hold_block(control, bytes)
         });
-        let (area, held) = held.map_err(|error| call_failed(&error))?;
-        self.loans.for_call(py, area, held)
+        let held = held.map_err(|error| call_failed(&error))?;
+        let (chain, _) = self.inner.chain().map_err(|error| call_failed(&error))?;
+        let area = chain.area_of(&held, 0);
+        self.loans.for_call(py, area, Call::new(chain, held))
     }
 
     pub(super) fn call_block(
@@ -59,10 +66,11 @@ impl Channel {
         let given = Given::read(payload, 0, None)?;
         self.loans.drop_unused(py);
         let called = (|| {
-            let held = chain.hold_block()?;
+            let content = given.content();
+            let held = chain.hold_block(control, content.len())?;
             let area = chain.area_of(&held, 0);
-            let call = chain.begin_call_of(control, member, &held, given.content())?;
-            Ok((call, area, held))
+            let call = chain.begin_call_of(control, member, &held, content)?;
+            Ok((call, area, Call::new(chain, held)))
         })();
         let (call, area, held) = called.map_err(|error| call_failed(&error))?;
         self.loans.add(area, held);
@@ -76,15 +84,23 @@ impl Channel {
         call: u32,
     ) -> PyResult<Bound<'py, PyMemoryView>> {
         let inner = &mut self.inner;
-        let len = py.detach(|| {
+        let returned = py.detach(|| {
             let (chain, control) = inner.chain()?;
             chain.finish_call_in_place(control, call)
         });
         // Of one that failed, the block is as good as returned: whether it is, the worker's library knows.
         self.loans.note_call(call, false);
-        let len = len.map_err(|error| call_failed(&error))?;
-        let view = self.loans.result(py, call, len)?;
-        view.ok_or_else(|| call_failed(&CallError::NoCall(call)))
+        let no_call = || call_failed(&CallError::NoCall(call));
+        match returned.map_err(|error| call_failed(&error))? {
+            Returned::InPlace(len) => self.loans.result(py, call, len)?.ok_or_else(no_call),
+            Returned::Moved(len) => {
+                let held = self.loans.held(call).ok_or_else(no_call)?;
+                let (chain, _) = inner.chain().map_err(|error| call_failed(&error))?;
+                let moved = chain.take_moved(held, len);
+                let moved = moved.map_err(|error| call_failed(&error))?;
+                PyMemoryView::from(PyByteArray::new(py, &moved).as_any())
+            }
+        }
     }
 
     pub(super) fn send_block(

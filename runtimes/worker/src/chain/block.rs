@@ -1,7 +1,7 @@
 //! Payloads in place: the request's block, as a handler has it that wants no copy.
 
 pub use hearth_chain::LeftCopy;
-use hearth_chain::{Kind, Payload, Refused};
+use hearth_chain::{Payload, Refused};
 
 use super::{CallError, ChainMember, Current, MemberError};
 
@@ -84,13 +84,11 @@ impl ChainMember {
         Self::check_size(payload.len(), self.limit(&current, payload))
     }
 
-    /// How many bytes a payload may have: what is in place cannot be moved to more room, and a call's block is its caller's.
+    /// How many bytes a payload may have: what is in place cannot be moved to more room.
     pub(super) fn limit(&self, current: &Current, payload: Content<'_>) -> u32 {
         match payload {
-            Content::Bytes(_) if current.descriptor.kind != Kind::Call => {
-                self.pool.shape().payload_bytes()
-            }
-            _ => self.pool.room(current.descriptor.block),
+            Content::Bytes(_) => self.pool.shape().payload_bytes(),
+            Content::InPlace(_) => self.pool.room(current.descriptor.block),
         }
     }
 

@@ -1,20 +1,21 @@
 //! Calls of other members while a request is handled.
 //!
-//! Each takes a block, and no run of them, that the gateway has granted this instance, carries the payload in it to the other member, and has it back
-//! with the result. Any number of calls may be under way, as many as there are blocks; their results are taken in any order.
+//! Each takes a block that the gateway has granted this instance, carries the payload in it to the other member, and has it back
+//! with the result. If one of them is larger, it is in a run that is lent for it ([`lent`]). Any number of calls may be under way, as many
+//! as there are blocks; their results are taken in any order.
 
 mod error;
 mod granted;
 mod in_place;
+mod lent;
 
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use self::error::CallError;
 pub(super) use self::granted::Granted;
 use self::granted::{Call, Reply};
-pub use self::in_place::Held;
+pub use self::in_place::{Held, Returned};
 use hearth_chain::{Descriptor, Instance, Kind, Member, Note, SendError};
 
 use super::{ChainMember, Content, Current, MemberError};
@@ -35,8 +36,9 @@ impl ChainMember {
     ) -> Result<u32, CallError> {
         let current = self.current.ok_or(CallError::NoRequest)?;
         let member = self.callable(&current, name)?;
-        Self::check_size(payload.len(), self.pool.shape().block_bytes())?;
-        let at = self.free_block(&current).ok_or(CallError::NoBlock)?;
+        Self::check_size(payload.len(), self.pool.shape().payload_bytes())?;
+        let at = self.free_block(&current)?;
+        self.lend(control, &current, at, payload.len())?;
         self.call(control, &current, member, at, Content::Bytes(payload))
     }
 
@@ -76,12 +78,14 @@ impl ChainMember {
     /// # Errors
     /// [`CallError`].
     pub fn finish_call(&mut self, control: &OwnedFd, call: u32) -> Result<Vec<u8>, CallError> {
-        let (at, len) = self.reply(control, call)?;
-        Ok(self.read(at, len))
+        let (at, returned) = self.reply(control, call)?;
+        let result = self.read(at, returned.len());
+        self.return_runs(at)?;
+        Ok(result)
     }
 
-    /// Waits for a call's result: the place of its block, and its length.
-    fn reply(&mut self, control: &OwnedFd, call: u32) -> Result<(usize, u32), CallError> {
+    /// Waits for a call's result: the place of its block, and where the result is.
+    fn reply(&mut self, control: &OwnedFd, call: u32) -> Result<(usize, Returned), CallError> {
         let current = self.current.ok_or(CallError::NoRequest)?;
         let request = current.descriptor.request;
         let at = self.granted.iter().position(|granted| {
@@ -124,25 +128,31 @@ impl ChainMember {
         current: &Current,
         member: Member,
         reply: &Reply,
-    ) -> Result<(usize, u32), CallError> {
-        let block = self.granted[at].descriptor.block;
+    ) -> Result<(usize, Returned), CallError> {
+        let block = self.granted[at].place().block;
         self.pool.adopt_stays(block, current.descriptor.block);
-        match *reply {
-            Reply::Result(len) => Ok((at, len)),
-            Reply::Failure(len) => Err(CallError::Failed {
-                error: self.read(at, len),
+        let error = match *reply {
+            Reply::Result(returned) => return Ok((at, returned)),
+            Reply::Failure(len) => CallError::Failed {
+                error: self.read(at, len as usize),
                 member: self.name(member),
-            }),
-            Reply::Gone => Err(CallError::Crashed(self.name(member))),
+            },
+            Reply::Wrong => CallError::Broken(self.name(member)),
+            Reply::Gone => CallError::Crashed(self.name(member)),
+        };
+        if !self.granted[at].is_held() {
+            self.return_runs(at)?;
         }
+        Err(error)
     }
 
-    /// What so many bytes of the block at this place are. Their number may be what the other member likes: then they are none.
-    fn read(&self, at: usize, len: u32) -> Vec<u8> {
+    /// What so many bytes of the call's block or run are. They were checked when they came.
+    fn read(&self, at: usize, len: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         let descriptor = Descriptor {
-            len,
-            ..self.granted[at].descriptor
+            len: u32::try_from(len).unwrap_or(u32::MAX),
+            kind: Kind::Reply,
+            ..self.granted[at].place()
         };
         if let Ok(payload) = self.pool.check(&descriptor, Instance::GATEWAY) {
             payload.read(&mut bytes);
@@ -151,23 +161,27 @@ impl ChainMember {
     }
 
     /// A block that nobody uses: no call, no handler in place; or whose call nobody waits for and that is back. Nothing of
-    /// another request is left in it.
-    fn free_block(&mut self, current: &Current) -> Option<usize> {
+    /// another request is left in it, and no run is lent in its place.
+    fn free_block(&mut self, current: &Current) -> Result<usize, CallError> {
         let request = current.descriptor.request;
         let is_free = |granted: &Granted| match &granted.call {
-            None => true,
+            None => !granted.is_asked,
             Some(call) => call.request != request && call.reply.is_some(),
         };
         let at = self
             .granted
             .iter()
-            .position(|granted| is_free(granted) && Arc::strong_count(&granted.hold) == 1)?;
+            .position(|granted| is_free(granted) && !granted.is_held())
+            .ok_or(CallError::NoBlock)?;
+        self.return_runs(at)?;
         let granted = &mut self.granted[at];
+        // Of one that nobody waits for.
+        granted.call = None;
         let before = granted.used_for.replace(request);
         if before.is_some_and(|before| before != request) {
             self.pool.clear(granted.descriptor.block);
         }
-        Some(at)
+        Ok(at)
     }
 
     /// Puts a payload into a block of its own; the descriptor of the call.
@@ -177,7 +191,11 @@ impl ChainMember {
         current: &Current,
         payload: Content<'_>,
     ) -> Result<Descriptor, CallError> {
-        let own = self.granted[at].descriptor;
+        let own = Descriptor {
+            kind: Kind::Call,
+            len: 0,
+            ..self.granted[at].place()
+        };
         let Descriptor {
             request,
             route,
@@ -190,7 +208,6 @@ impl ChainMember {
             route,
             hop,
             table,
-            kind: Kind::Call,
             more: false,
             ..own
         };

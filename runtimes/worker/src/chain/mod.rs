@@ -10,6 +10,7 @@ mod call;
 mod control;
 mod pass;
 mod peers;
+mod refuse;
 mod room;
 
 use std::collections::VecDeque;
@@ -25,7 +26,7 @@ use hearth_chain::{
 };
 
 pub use self::block::{Area, Content, LeftCopy};
-pub use self::call::{CallError, Held};
+pub use self::call::{CallError, Held, Returned};
 use rustix::io::ioctl_fionread;
 
 use self::call::Granted;
@@ -130,6 +131,7 @@ impl ChainMember {
         mut event: Option<&mut Vec<u8>>,
     ) -> Result<Option<Request>, MemberError> {
         loop {
+            self.return_unused()?;
             self.report_load();
             let arrival = match self.early.pop_front() {
                 Some(arrival) => arrival,
@@ -177,19 +179,19 @@ impl ChainMember {
         let Arrival { from, descriptor } = arrival;
         if !matches!(descriptor.kind, Kind::Pass | Kind::Call) {
             if !self.take_other(from, &descriptor) {
-                self.board.count_refused();
+                self.refuse(&descriptor);
             }
             return None;
         }
         if !self.may_come(&arrival) {
-            self.board.count_refused();
+            self.refuse(&descriptor);
             return None;
         }
         self.let_logs_be_read();
         let entered_ns = monotonic_ns();
         let Ok(payload) = self.pool.check(&descriptor, from) else {
-            // Given up meanwhile: nothing is wrong, and the block is somebody else's by now.
-            self.board.count_refused();
+            // Or it was given up meanwhile: nothing is wrong, and the block is somebody else's by now.
+            self.refuse(&descriptor);
             return None;
         };
         if let Some(event) = event {
@@ -231,7 +233,7 @@ impl ChainMember {
             self.early.push_back(arrival);
             self.report_load();
         } else if !self.take_other(from, &descriptor) {
-            self.board.count_refused();
+            self.refuse(&descriptor);
         }
     }
 

@@ -119,6 +119,11 @@ impl Peers {
         Ok(())
     }
 
+    /// Whether nobody but the senders' notes says who has a block in hand: else the kernel does.
+    pub(super) fn goes_by_notes(&self) -> bool {
+        !matches!(self.way, Way::SkMsg(_))
+    }
+
     /// One that has ended is chosen no more.
     pub(super) fn forget(&mut self, instance: Instance) {
         self.peers.retain(|peer| peer.instance != instance);

@@ -113,13 +113,24 @@ impl Path {
         let rule = |fault: &str| Wrong::Rule(fault.to_owned());
         let Arrival { from, descriptor } = arrival;
         let member = self.member_of(from);
-        if descriptor.table != self.table
+        // What a member gives back unused may have come to it with any table, by another's fault.
+        let is_back = descriptor.kind == Kind::Return && descriptor.len == 0;
+        if !is_back && descriptor.table != self.table
             || !self.plan.allows(member, Member::GATEWAY, descriptor.kind)
         {
             return Err(rule("it may not send this to the gateway"));
         }
-        if descriptor.kind == Kind::Return && self.take_back(from, &descriptor).is_some() {
-            return Ok(());
+        if descriptor.kind == Kind::Return {
+            if is_back && self.take_back(from, &descriptor).is_some() {
+                return Ok(());
+            }
+            if let Some(done) = self.take_of_call(from, &descriptor) {
+                return done;
+            }
+            // A block for calls whose caller has ended, or that was lost and is found twice.
+            if is_back && self.pool.owner(Block::of(&descriptor)).is_none() {
+                return Err(Wrong::Stray);
+            }
         }
         let is_of_request = self.pending.with(descriptor.request, |entry| {
             entry.block == Block::of(&descriptor) && entry.route == descriptor.route

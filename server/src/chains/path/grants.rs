@@ -6,7 +6,7 @@ use hearth_chain::{Block, Descriptor, Instance, Kind, Owner};
 use super::{Path, Seat};
 
 /// Blocks for each instance whose member may call others: calls that it has under way at a time.
-const GRANTED: u32 = 4;
+pub(super) const GRANTED: u32 = 4;
 
 /// A block of an instance that has ended.
 #[derive(Debug)]
@@ -53,12 +53,8 @@ impl Path {
 
     /// Takes back the blocks of an instance that has ended, and those that it had in hand of others that had ended before.
     pub(super) fn reclaim_grants(&self, ended: Instance) {
-        let owner = Owner::Instance {
-            instance: ended,
-            epoch: 0,
-        };
         let mut abandoned = self.abandoned.lock();
-        for block in self.pool.blocks_of(owner) {
+        for (block, _) in self.pool.for_calls_of(ended) {
             let holder = self.holding(block).map_or(ended, |note| note.holder);
             if holder != ended && self.seat_of(holder).is_some() {
                 abandoned.push(Abandoned { block, holder });

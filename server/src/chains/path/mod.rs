@@ -11,6 +11,7 @@ mod carry;
 mod crowd;
 mod figures;
 mod grants;
+mod lending;
 mod looking;
 mod numbers;
 mod pending;

@@ -148,13 +148,16 @@ impl Path {
             return;
         }
         // A block for its own calls, or for another's: it goes back there.
-        if let Some(sockets) = self.carry.sockets()
-            && let Some(Owner::Instance { instance, .. }) = self.pool.owner(block)
-            && self.seat_of(instance).is_some()
+        let Some(caller) = self.pool.owner(block).and_then(Owner::caller) else {
+            return;
+        };
+        if caller != from {
+            self.end_call(&denied.descriptor, block);
+        } else if let Some(sockets) = self.carry.sockets()
+            && self.seat_of(caller).is_some()
         {
-            sockets
-                .place
-                .hand(block.index, block.generation, instance.0);
+            let Block { index, generation } = block;
+            sockets.place.hand(index, generation, caller.0);
         }
     }
 
@@ -166,14 +169,20 @@ impl Path {
         };
         let seats = self.seats.read();
         for seat in seats.iter().filter(|seat| self.may_call(seat.member)) {
-            let owner = Owner::Instance {
-                instance: seat.instance,
-                epoch: 0,
-            };
-            for block in self.pool.blocks_of(owner) {
-                if sockets.holder(block) == Some(ended) {
-                    let Block { index, generation } = block;
-                    sockets.place.hand(index, generation, seat.instance.0);
+            for (block, owner) in self.pool.for_calls_of(seat.instance) {
+                if sockets.holder(block) != Some(ended) {
+                    continue;
+                }
+                match owner {
+                    // Of which who calls knows nothing so far.
+                    Owner::Call {
+                        is_result: true, ..
+                    } => {
+                        let _ = self.pool.free(block);
+                    }
+                    _ => sockets
+                        .place
+                        .hand(block.index, block.generation, seat.instance.0),
                 }
             }
         }

@@ -5,6 +5,7 @@ mod calls;
 mod console;
 mod cpu;
 mod hostile;
+mod large_calls;
 mod members;
 mod objects;
 mod path;

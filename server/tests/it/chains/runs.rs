@@ -12,7 +12,7 @@ use crate::support::{Client, Server, eventually};
 
 /// For what the server does by itself; far more than it needs.
 const LIMIT: Duration = Duration::from_secs(30);
-const TRANSPORTS: [&str; 3] = ["ring", "poll", "sk_msg"];
+pub(super) const TRANSPORTS: [&str; 3] = ["ring", "poll", "sk_msg"];
 
 /// Adds itself to the event, or makes a result of as many bytes as the event says, in one of several ways.
 const PYTHON: &str = "\
@@ -71,7 +71,7 @@ async fn deploy(client: &Client) {
 }
 
 /// Puts the chain `c` in service with this transport; false if the host does not have that.
-async fn put(client: &Client, transport: &str, settings: &Value) -> bool {
+pub(super) async fn put(client: &Client, transport: &str, settings: &Value) -> bool {
     let mut chain = settings.clone();
     chain["transport"] = transport.into();
     chain["name"] = "c".into();
@@ -93,13 +93,15 @@ fn members() -> Value {
     })
 }
 
-async fn in_use(client: &Client) -> Value {
+pub(super) async fn in_use(client: &Client) -> u64 {
     let chain = client.get(&format!("{CHAINS}/c")).await.expect(200);
-    chain.json()["live"]["pool"]["in_use"].clone()
+    let in_use = chain.json()["live"]["pool"]["in_use"].as_u64();
+    in_use.expect("a number")
 }
 
-async fn is_whole(client: &Client) {
-    let whole = || async { (in_use(client).await == 0).then_some(()) };
+/// Waits until no more blocks are in use than those that instances have for calls.
+pub(super) async fn is_whole(client: &Client, for_calls: u64) {
+    let whole = || async { (in_use(client).await == for_calls).then_some(()) };
     eventually("all blocks are back", LIMIT, whole).await;
 }
 
@@ -135,7 +137,7 @@ async fn an_event_larger_than_a_block_passes_all_kinds_of_members_over_each_tran
         let refused = invoke(&client, "all", &large).await;
         let problem = refused.problem(413, "payload_too_large");
         assert!(problem.to_string().contains("2097152"), "{problem}");
-        is_whole(&client).await;
+        is_whole(&client, 0).await;
     }
 }
 
@@ -210,7 +212,7 @@ async fn a_result_larger_than_what_came_is_moved_to_where_it_fits() {
         }
         let answer = invoke(&client, "relay", &json!(format!("enlarge {}", most + 1))).await;
         answer.problem(502, "function_error");
-        is_whole(&client).await;
+        is_whole(&client, 0).await;
     }
 }
 
@@ -257,7 +259,7 @@ def handler(event, context):
         assert_eq!(answer.json(), 13_000);
         let answer = invoke(&client, "r", &json!({"bytes": 16 * 1024})).await;
         assert_eq!(answer.expect(200).text().len(), 16 * 1024);
-        is_whole(&client).await;
+        is_whole(&client, 0).await;
     }
 }
 
@@ -289,17 +291,17 @@ def handler(event, context):
             let crashed = invoke(&client, "event", &event).await;
             let problem = crashed.problem(502, "function_crashed");
             assert_eq!(problem["member"], "dies", "{transport}: {problem}");
-            is_whole(&client).await;
+            is_whole(&client, 0).await;
             // It has moved to a run meanwhile.
             let event = json!({"die": true, "by": [], "text": "x".repeat(8_155)});
             let crashed = invoke(&client, "result", &event).await;
             crashed.problem(502, "function_crashed");
-            is_whole(&client).await;
+            is_whole(&client, 0).await;
         }
         let event = json!({"by": [], "text": "x".repeat(500_000)});
         let answer = invoke(&client, "result", &event).await.expect(200);
         assert_eq!(answer.json()["by"], json!(["python"]), "{transport}");
-        is_whole(&client).await;
+        is_whole(&client, 0).await;
     }
 }
 
@@ -334,7 +336,7 @@ def handler(event, context):
         let answer = tokio::time::timeout(LIMIT, invoke(&client, "r", &event));
         let answer = answer.await.expect("the member takes it");
         assert_eq!(answer.expect(200).text().len(), 10_002, "{transport}");
-        is_whole(&client).await;
+        is_whole(&client, 0).await;
     }
 }
 
@@ -358,12 +360,12 @@ async fn the_largest_payload_of_all_passes_in_place() {
     assert!(answer.json() == text.as_str());
     let refused = invoke(&client, "r", &json!(format!("{text}x"))).await;
     refused.problem(413, "payload_too_large");
-    is_whole(&client).await;
+    is_whole(&client, 0).await;
 }
 
-/// As before for chains that do not say how large payloads may be, and for calls: their blocks are single ones.
+/// As before for chains that do not say how large payloads may be.
 #[tokio::test]
-async fn a_call_has_a_block_and_no_more() {
+async fn without_a_larger_payload_a_call_has_a_block_and_no_more() {
     let server = Server::start();
     let client = server.client();
     let code = "\
@@ -378,7 +380,7 @@ def handler(event, context):
     let chain = json!({
         "members": {"caller": {"function": "caller"}, "echo": {"function": "echo"}},
         "routes": {"r": ["caller"]}, "edges": [["caller", "echo"]],
-        "pool": {"block_kb": 4, "blocks": 64, "payload_kb": 64},
+        "pool": {"block_kb": 4, "blocks": 64},
     });
     put(&client, "ring", &chain).await;
     let called = invoke(&client, "r", &json!(4094)).await.expect(200);

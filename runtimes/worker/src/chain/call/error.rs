@@ -45,6 +45,12 @@ pub enum CallError {
         /// Its error.
         error: Vec<u8>,
     },
+    /// The other member replied with what it must not send.
+    #[error("member \"{0}\" replied with what its chain does not allow")]
+    Broken(String),
+    /// Nobody waits for the result: who called has ended.
+    #[error("the process that called has ended")]
+    CallerGone,
     /// There is no such call.
     #[error("there is no call {0} under way")]
     NoCall(u32),
@@ -68,6 +74,8 @@ impl CallError {
             Self::Crashed(_) => "Chain.MemberCrashed",
             Self::TimedOut(_) => "Chain.Timeout",
             Self::Failed { .. } => "Chain.MemberFailed",
+            Self::Broken(_) => "Chain.RuleBroken",
+            Self::CallerGone => "Chain.CallerGone",
             Self::NoCall(_) => "Chain.NoCall",
             Self::Member(_) => "Chain.Broken",
         }

@@ -2,19 +2,55 @@
 
 use std::sync::Arc;
 
-use hearth_chain::{Descriptor, Instance, Kind, Member, Note};
+use hearth_chain::{Block, Descriptor, Instance, Kind, Member, Note, Owner};
 
+use super::Returned;
 use crate::chain::ChainMember;
 
 /// A block of this instance's own.
 #[derive(Debug)]
 pub(in crate::chain) struct Granted {
     pub(super) descriptor: Descriptor,
+    /// The run that was lent for a payload that is larger than the block.
+    pub(super) payload: Option<Descriptor>,
+    /// The run that a result came in that is larger than what it was called with.
+    pub(super) result: Option<Descriptor>,
     pub(super) call: Option<Call>,
+    /// The gateway has the block, and is to answer for it.
+    pub(super) is_asked: bool,
     /// The request that it was used for last. Before it is used for another, it is cleared.
     pub(super) used_for: Option<u32>,
     /// Whoever uses the block in place has another reference to it.
     pub(super) hold: Arc<()>,
+}
+
+impl Granted {
+    fn new(descriptor: Descriptor) -> Self {
+        Self {
+            descriptor,
+            payload: None,
+            result: None,
+            call: None,
+            is_asked: false,
+            used_for: None,
+            hold: Arc::default(),
+        }
+    }
+
+    /// Where the payload of a call lies, and its result once it is back.
+    pub(super) fn place(&self) -> Descriptor {
+        self.result.or(self.payload).unwrap_or(self.descriptor)
+    }
+
+    /// Whether someone has the block in place.
+    pub(super) fn is_held(&self) -> bool {
+        Arc::strong_count(&self.hold) > 1
+    }
+
+    /// Whether a call has neither a result nor an error so far.
+    pub(super) fn is_out(&self) -> bool {
+        self.call.as_ref().is_some_and(|call| call.reply.is_none())
+    }
 }
 
 /// What a block is used for.
@@ -30,8 +66,10 @@ pub(super) struct Call {
 /// What came back.
 #[derive(Debug)]
 pub(super) enum Reply {
-    Result(u32),
+    Result(Returned),
     Failure(u32),
+    /// Something that may not be followed.
+    Wrong,
     Gone,
 }
 
@@ -44,41 +82,56 @@ impl ChainMember {
                 self.take_room(descriptor)
             }
             Kind::Grant if from == Instance::GATEWAY => {
-                self.granted.push(Granted {
-                    descriptor: *descriptor,
-                    call: None,
-                    used_for: None,
-                    hold: Arc::default(),
-                });
+                self.granted.push(Granted::new(*descriptor));
                 true
             }
-            Kind::Reply | Kind::Failure => {
-                let me = self.me;
-                let is_awaited = |granted: &&mut Granted| {
-                    let own = granted.descriptor;
-                    let is_own =
-                        (own.block, own.generation) == (descriptor.block, descriptor.generation);
-                    is_own && granted.call.as_ref().is_some_and(|call| call.to == from)
-                };
-                let Some(granted) = self.granted.iter_mut().find(is_awaited) else {
-                    return false;
-                };
-                let note = Note {
-                    holder: me,
-                    epoch: 0,
-                    hop: descriptor.hop,
-                };
-                self.pool.note(descriptor.block, note);
-                if let Some(call) = &mut granted.call {
-                    call.reply = Some(match descriptor.kind {
-                        Kind::Reply => Reply::Result(descriptor.len),
-                        _ => Reply::Failure(descriptor.len),
-                    });
-                }
-                true
-            }
+            Kind::Reply | Kind::Failure => self.take_reply(from, descriptor),
             _ => false,
         }
+    }
+
+    /// Takes what came of a call: in the block that it was sent in, or in the run that was lent for its result. The ledger says
+    /// for which call that is, where no member can write.
+    fn take_reply(&mut self, from: Instance, descriptor: &Descriptor) -> bool {
+        let block = Block::of(descriptor);
+        let call = match self.pool.owner(block) {
+            Some(Owner::Call {
+                instance,
+                call,
+                is_result: true,
+            }) if instance == self.me => Some(u32::from(call)),
+            _ => None,
+        };
+        let is_awaited = |granted: &&mut Granted| {
+            // Of whatever generation it says that it is.
+            let is_sent = granted.place().block == block.index;
+            let is_out = granted.is_out() && granted.call.as_ref().is_some_and(|to| to.to == from);
+            is_out && (is_sent || call == Some(granted.descriptor.block))
+        };
+        let Some(granted) = self.granted.iter_mut().find(is_awaited) else {
+            return false;
+        };
+        let is_moved = granted.place().block != block.index;
+        if is_moved {
+            granted.result = Some(*descriptor);
+        }
+        let len = descriptor.len as usize;
+        let reply = match (self.pool.check(descriptor, from), descriptor.kind) {
+            (Err(_), _) => Reply::Wrong,
+            (Ok(_), Kind::Reply) if is_moved => Reply::Result(Returned::Moved(len)),
+            (Ok(_), Kind::Reply) => Reply::Result(Returned::InPlace(len)),
+            (Ok(_), _) => Reply::Failure(descriptor.len),
+        };
+        let note = Note {
+            holder: self.me,
+            epoch: 0,
+            hop: descriptor.hop,
+        };
+        self.pool.note(descriptor.block, note);
+        if let Some(call) = &mut granted.call {
+            call.reply = Some(reply);
+        }
+        true
     }
 
     /// A peer has ended: what it was called for has no reply, and its block is back.
@@ -88,5 +141,6 @@ impl ChainMember {
                 call.reply = Some(Reply::Gone);
             }
         }
+        self.return_lost();
     }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::{CallError, Granted};
 use crate::chain::{Area, ChainMember, Content};
 
-/// A block of this instance's own in a handler's hand. When this is dropped, other calls may use the block.
+/// A block of this instance's own in a handler's hand, or a run that it was lent in its place. When this is dropped, other calls may
+/// use the block.
 #[derive(Debug)]
 pub struct Held {
     block: u32,
@@ -14,38 +15,73 @@ pub struct Held {
 }
 
 impl Held {
-    /// The block's number, which is that of a call with it.
+    /// The number of a call with it.
     #[must_use]
-    pub fn block(&self) -> u32 {
+    pub fn call(&self) -> u32 {
         self.block
     }
 }
 
+/// Where a call's result is, and how many bytes it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Returned {
+    /// Where the payload was.
+    InPlace(usize),
+    /// In a run of its own, since there was not room enough.
+    Moved(usize),
+}
+
+impl Returned {
+    /// Bytes of the result.
+    #[must_use]
+    pub fn len(self) -> usize {
+        match self {
+            Self::InPlace(len) | Self::Moved(len) => len,
+        }
+    }
+
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+}
+
 impl ChainMember {
-    /// Takes a block for a call. Its payload is empty; the memory is zero, or what an earlier call for the same request left there.
+    /// Takes room for a call, of a block at least. Its payload is empty; the memory is zero, or what an earlier call for the same request
+    /// left there.
     ///
     /// # Errors
-    /// There is no request to make calls for, or no block is free.
-    pub fn hold_block(&mut self) -> Result<Held, CallError> {
+    /// There is no request to make calls for, or no block is free, or no run of so many bytes.
+    pub fn hold_block(&mut self, control: &OwnedFd, bytes: usize) -> Result<Held, CallError> {
         let current = self.current.ok_or(CallError::NoRequest)?;
-        let at = self.free_block(&current).ok_or(CallError::NoBlock)?;
-        let granted = &mut self.granted[at];
-        // Of a call that nobody waits for.
-        granted.call = None;
+        Self::check_size(bytes, self.pool.shape().payload_bytes())?;
+        let at = self.free_block(&current)?;
+        self.lend(control, &current, at, bytes)?;
+        let granted = &self.granted[at];
         Ok(Held {
             block: granted.descriptor.block,
             _hold: Arc::clone(&granted.hold),
         })
     }
 
-    /// Where a held block lies, with a payload of so many bytes. It is the holder's but while a call is under way.
+    /// Where a held block lies, with a payload of so many bytes; after a call whose result was moved, the result. It is the holder's
+    /// but while a call is under way.
     #[must_use]
     pub fn area_of(&self, held: &Held, len: usize) -> Area {
-        self.area(held.block, len)
+        self.area(self.block_of(held), len)
     }
 
-    /// Calls a member with the first `len` bytes of a held block and waits; the length of the result, which is in the same block
-    /// then. After an error the block must be dropped: the other member may still have it in hand.
+    /// The number of the block, or of the first of the run.
+    #[must_use]
+    pub fn block_of(&self, held: &Held) -> u32 {
+        let is_it = |granted: &&Granted| granted.descriptor.block == held.block;
+        let granted = self.granted.iter().find(is_it);
+        granted.map_or(held.block, |granted| granted.place().block)
+    }
+
+    /// Calls a member with the first `len` bytes of a held block and waits. After an error the block must be dropped: the other
+    /// member may still have it in hand.
     ///
     /// # Errors
     /// [`CallError`].
@@ -55,7 +91,7 @@ impl ChainMember {
         name: &str,
         held: &Held,
         len: usize,
-    ) -> Result<usize, CallError> {
+    ) -> Result<Returned, CallError> {
         let call = self.begin_call_in_place(control, name, held, len)?;
         self.finish_call_in_place(control, call)
     }
@@ -87,7 +123,7 @@ impl ChainMember {
     ) -> Result<u32, CallError> {
         let current = self.current.ok_or(CallError::NoRequest)?;
         let member = self.callable(&current, name)?;
-        Self::check_size(payload.len(), self.pool.room(held.block))?;
+        Self::check_size(payload.len(), self.pool.room(self.block_of(held)))?;
         let is_it = |granted: &Granted| granted.descriptor.block == held.block;
         let at = self.granted.iter().position(is_it);
         // One that a call is under way with is not the handler's.
@@ -96,7 +132,8 @@ impl ChainMember {
         self.call(control, &current, member, at, payload)
     }
 
-    /// Waits for a call's result: its length, in the call's block.
+    /// Waits for a call's result. One that was moved is at [`Self::area_of`] until it is copied out ([`Self::take_moved`]) or the
+    /// block is used again.
     ///
     /// # Errors
     /// [`CallError`].
@@ -104,12 +141,23 @@ impl ChainMember {
         &mut self,
         control: &OwnedFd,
         call: u32,
-    ) -> Result<usize, CallError> {
-        let (_, len) = self.reply(control, call)?;
-        // Its length may be what the other member likes.
-        match Self::check_size(len as usize, self.pool.room(call)) {
-            Ok(()) => Ok(len as usize),
-            Err(_) => Ok(0),
+    ) -> Result<Returned, CallError> {
+        let (_, returned) = self.reply(control, call)?;
+        Ok(returned)
+    }
+
+    /// Copies a result out that was moved, and gives back the run that it is in. What the call was made with stays the holder's.
+    ///
+    /// # Errors
+    /// There is no such result, or the gateway is gone.
+    pub fn take_moved(&mut self, held: &Held, len: usize) -> Result<Vec<u8>, CallError> {
+        let is_it = |granted: &Granted| granted.descriptor.block == held.block;
+        let at = self.granted.iter().position(is_it);
+        let at = at.ok_or(CallError::NoCall(held.block))?;
+        let bytes = self.read(at, len);
+        if let Some(run) = self.granted[at].result.take() {
+            self.give_back(&run)?;
         }
+        Ok(bytes)
     }
 }
