@@ -104,10 +104,13 @@ fn reply() -> impl Strategy<Value = Reply> {
                 version,
             })
         }),
-        (any::<bool>(), text(), name()).prop_map(|(v2, cgroups, init)| Reply::Up {
-            v2,
-            cgroups,
-            init,
+        (any::<bool>(), text(), text(), name()).prop_map(|(v2, cgroups, cpu_cgroups, init)| {
+            Reply::Up {
+                v2,
+                cgroups,
+                cpu_cgroups,
+                init,
+            }
         }),
         (any::<(u64, u64, u32, bool, u32)>(), name()).prop_map(
             |((sequence, key, uid, was_prewarmed, interface), name)| Reply::Created {

@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use hearth_lab::load::{Arrivals, Plan, Report, Request, Schedule, run};
+use hearth_lab::load::{Arrivals, Plan, Report, Request, Schedule, Trust, run};
 use hearth_lab::statistics::quantile::median;
 use rustix::event::epoll;
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -123,6 +123,7 @@ fn report(url: &str, connections: usize, schedule: Schedule) -> anyhow::Result<R
         capture_bytes: 0,
         faults_max: Some(0),
         processor: Some(0),
+        trust: Trust::default(),
     };
     plan.check()?;
     let outcome = run(&plan, None, &mut |_| {})?;

@@ -13,6 +13,7 @@
 mod error;
 mod gate;
 mod house;
+mod performance;
 mod verdict;
 mod what_if;
 

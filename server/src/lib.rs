@@ -14,6 +14,8 @@ pub mod serve;
 
 pub mod live;
 
+pub mod tail;
+
 pub mod lab;
 
 pub mod catalog;

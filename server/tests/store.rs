@@ -71,6 +71,7 @@ fn record() -> InvocationRecord {
             total: 100,
             ..Stages::default()
         },
+        counters: None,
         request_bytes: 1,
         response_bytes: 1,
         attempts: 1,

@@ -2,6 +2,7 @@
 // one file (web/src/assets/bundle.rs).
 
 import { setUpLatency } from "./charts/latency.js";
+import { setUpPng } from "./charts/png.js";
 import { setUpConfirming } from "./confirm.js";
 import { setUpCopying } from "./copy.js";
 import { clearRemembered, forgetDraftsOfOthers } from "./drafts.js";
@@ -60,6 +61,7 @@ setUpLogLines();
 setUpTimes();
 setUpTail();
 setUpLatency();
+setUpPng();
 document.addEventListener("click", (event) => event.target.closest?.("[data-close-notice]")?.parentElement.remove());
 // Last: it connects when everything that listens to it is there.
 setUpLive();

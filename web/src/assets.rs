@@ -63,6 +63,7 @@ static SCRIPT_PARTS: &[Source] = files! {
     "js/charts/heat.js",
     "js/charts/histogram.js",
     "js/charts/latency.js",
+    "js/charts/png.js",
     "js/charts/scale.js",
     "js/confirm.js",
     "js/copy.js",

@@ -35,6 +35,8 @@ pub enum Reply {
         v2: bool,
         /// Directory of all sandboxes' cgroups in the memory hierarchy.
         cgroups: String,
+        /// The same in that of the processor, which is the same directory on version 2.
+        cpu_cgroups: String,
         /// Which `hearth-init` it is: another one has another text.
         init: String,
     },
@@ -96,7 +98,7 @@ pub enum Reply {
 
 variants_of!(Reply {
     1 => Capability(capability),
-    2 => Up { v2, cgroups, init },
+    2 => Up { v2, cgroups, cpu_cgroups, init },
     3 => Created { sequence, key, name, uid, was_prewarmed, interface },
     4 => Refused(sequence, error),
     5 => Done(sequence),
@@ -133,7 +135,15 @@ impl Message for Reply {
     fn encode(&self) -> Vec<u8> {
         let mut reply = self.clone();
         match &mut reply {
-            Self::AttachFailed(_, _, text) | Self::Up { cgroups: text, .. } => cut(text, TEXT_MAX),
+            Self::AttachFailed(_, _, text) => cut(text, TEXT_MAX),
+            Self::Up {
+                cgroups,
+                cpu_cgroups,
+                ..
+            } => {
+                cut(cgroups, TEXT_MAX);
+                cut(cpu_cgroups, TEXT_MAX);
+            }
             _ => {}
         }
         padded(&reply)

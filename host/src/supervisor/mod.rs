@@ -158,6 +158,7 @@ impl Supervisor {
         let up = Reply::Up {
             v2: self.host.top.version == Version::V2,
             cgroups: self.host.top.memory.display().to_string(),
+            cpu_cgroups: self.host.top.cpu.display().to_string(),
             init: std::mem::take(&mut self.host.init),
         };
         self.say(up);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::FELL_SHORT;
 use super::run::{Server, block_on};
 use crate::load::drive::Ended;
-use crate::load::{Arrivals, Plan, Report, Request, Schedule, run};
+use crate::load::{Arrivals, Plan, Report, Request, Schedule, Trust, run};
 use crate::platform::client::Client;
 use crate::statistics::line::Line;
 
@@ -172,6 +172,7 @@ impl Fit {
             capture_bytes: 0,
             faults_max: Some(FAULTS_MAX),
             processor: None,
+            trust: Trust::default(),
         };
         plan.check()?;
         let report = Report::of(&plan, &run(&plan, None, &mut |_| {})?);

@@ -1,12 +1,15 @@
 //! `hearth lab load`.
 
-use anyhow::bail;
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 
 use crate::load::drive::Ended;
 use crate::load::plan::CONNECTIONS_MAX;
 use crate::load::report::Latency;
-use crate::load::{Arrivals, Burst, Plan, Report, Request, Round, Schedule, run};
+use crate::load::{Arrivals, Burst, Plan, Report, Request, Round, Schedule, Trust, run};
 use crate::statistics::Tail;
 
 /// Failed requests after which a run is given up unless told otherwise: a server that refuses each one at once would keep a processor
@@ -16,7 +19,7 @@ const FAULTS_MAX: u64 = 1_000;
 /// Closed loop by default: each connection sends its next request after the answer to its last.
 #[derive(Args)]
 pub(super) struct Load {
-    /// Address, beginning with http://
+    /// Address, beginning with http:// or https://
     url: String,
     /// GET, POST or PUT
     #[arg(long, default_value = "GET")]
@@ -66,9 +69,34 @@ pub(super) struct Load {
     /// Seed of the exponential times
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    #[command(flatten)]
+    trust: Certificates,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
+}
+
+/// Whose certificates `https` addresses may have.
+#[derive(Args, Default)]
+pub(super) struct Certificates {
+    /// With https: believe the certificates in this file (PEM), too
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// With https: believe any certificate
+    #[arg(long)]
+    insecure: bool,
+}
+
+impl Certificates {
+    pub(super) fn read(&self) -> anyhow::Result<Trust> {
+        let read = |path: &PathBuf| {
+            fs::read_to_string(path).with_context(|| format!("--ca {}", path.display()))
+        };
+        Ok(Trust {
+            insecure: self.insecure,
+            ca_pem: self.ca.as_ref().map(read).transpose()?,
+        })
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -154,6 +182,7 @@ impl Load {
             capture_bytes: 0,
             faults_max: Some(self.faults_max),
             processor: self.processor,
+            trust: self.trust.read()?,
         })
     }
 

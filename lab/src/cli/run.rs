@@ -11,6 +11,7 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+use super::load::Certificates;
 use crate::load::process::Generator;
 use crate::platform::client::Client;
 use crate::platform::hearth::Hearth;
@@ -48,9 +49,11 @@ pub(super) struct Run {
     experiment: PathBuf,
     #[command(flatten)]
     server: Server,
-    /// Measure this address, beginning with http://, instead; nothing is deployed
+    /// Measure this address, beginning with http:// or https://, instead; nothing is deployed
     #[arg(long)]
     endpoint: Option<String>,
+    #[command(flatten)]
+    trust: Certificates,
     /// Directory that the run's directory is created in
     #[arg(long, default_value = "latency-samples")]
     out: PathBuf,
@@ -86,6 +89,7 @@ impl Run {
             seed: self.seed,
             processor: self.processor,
             prefix: None,
+            trust: self.trust.read()?,
         };
         let done = measure(&experiment, &settings)?;
         if let Some(error) = done.error {

@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::run::{Server, measure};
 use crate::job::spec::chosen;
+use crate::load::Trust;
 use crate::load::process::Generator;
 use crate::platform::hearth::Hearth;
 use crate::run::{Settings, Target};
@@ -63,6 +64,7 @@ impl Stellar {
             seed: self.seed,
             processor: self.processor,
             prefix: None,
+            trust: Trust::default(),
         };
         let done = measure(&experiment, &settings)?;
         // What was measured before an error is a table, too.

@@ -11,6 +11,7 @@ use super::spec::{Job, JobError, Tail};
 use super::{compare, overhead};
 use crate::duet::DuetError;
 use crate::duet::events::EventError;
+use crate::load::Trust;
 use crate::load::process::Generator;
 use crate::overhead::OverheadError;
 use crate::platform::client::Client;
@@ -143,6 +144,7 @@ async fn measure(
         seed: 1,
         processor: None,
         prefix: Some(runner.prefix.clone()),
+        trust: Trust::default(),
     };
     let all = &experiment.sub_experiments;
     let rows = Mutex::new(Vec::new());

@@ -11,12 +11,14 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, sock
 use super::clock;
 use super::response::Response;
 use super::sample::{Fault, Sample};
+use super::tls::Session;
 
 /// Where requests go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Endpoint {
     pub(super) host: String,
     pub(super) port: u16,
+    pub(super) is_tls: bool,
     authority: String,
     path: String,
 }
@@ -27,10 +29,11 @@ impl Endpoint {
         let uri: Uri = url
             .parse()
             .map_err(|error| format!("not an address: {error}"))?;
-        match uri.scheme_str() {
-            Some("http") => {}
-            _ => return Err("must begin with http://".to_owned()),
-        }
+        let is_tls = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => return Err("must begin with http:// or https://".to_owned()),
+        };
         let authority = uri.authority().ok_or("must have a host")?;
         if authority.as_str().contains('@') {
             return Err("must have no user".to_owned());
@@ -40,7 +43,10 @@ impl Endpoint {
         Ok(Self {
             // Of an IPv6 address what is between the brackets.
             host: host.trim_matches(['[', ']']).to_owned(),
-            port: authority.port_u16().unwrap_or(80),
+            port: authority
+                .port_u16()
+                .unwrap_or(if is_tls { 443 } else { 80 }),
+            is_tls,
             authority: authority.to_string(),
             path: path.to_owned(),
         })
@@ -90,6 +96,7 @@ pub(super) enum Progress {
 /// A connection, with the exchange that is under way on it.
 pub(super) struct Connection {
     stream: TcpStream,
+    tls: Option<Session>,
     is_open: bool,
     request: Rc<[u8]>,
     written: usize,
@@ -106,7 +113,11 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Begins to connect.
-    pub(super) fn open(address: SocketAddr, capture: usize) -> io::Result<Self> {
+    pub(super) fn open(
+        address: SocketAddr,
+        tls: Option<Session>,
+        capture: usize,
+    ) -> io::Result<Self> {
         let family = match address {
             SocketAddr::V4(_) => AddressFamily::INET,
             SocketAddr::V6(_) => AddressFamily::INET6,
@@ -121,6 +132,7 @@ impl Connection {
         stream.set_nodelay(true)?;
         Ok(Self {
             stream,
+            tls,
             is_open: false,
             request: Rc::from([]),
             written: 0,
@@ -186,12 +198,19 @@ impl Connection {
             if self.stream.peer_addr().is_err() {
                 return Progress::Waits;
             }
+            if let Some(tls) = &mut self.tls {
+                match tls.shake(&mut self.stream) {
+                    Ok(true) => {}
+                    Ok(false) => return Progress::Waits,
+                    Err(_) => return self.fail(Fault::Connect),
+                }
+            }
             self.is_open = true;
             if self.is_busy {
                 self.sample.connected = self.now();
             }
         }
-        if self.is_busy && self.written < self.request.len() {
+        if self.is_busy {
             // As above: what was answered before the end is read.
             let _ = self.write();
         }
@@ -200,19 +219,31 @@ impl Connection {
 
     fn write(&mut self) -> io::Result<()> {
         while self.written < self.request.len() {
-            match self.stream.write(&self.request[self.written..]) {
+            let rest = &self.request[self.written..];
+            let written = match &mut self.tls {
+                Some(tls) => tls.write(&mut self.stream, rest),
+                None => self.stream.write(rest),
+            };
+            match written {
                 Ok(written) => self.written += written,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        match &mut self.tls {
+            Some(tls) => tls.flush(&mut self.stream),
+            None => Ok(()),
+        }
     }
 
     fn read(&mut self, buffer: &mut [u8]) -> Progress {
         loop {
-            let read = match self.stream.read(buffer) {
+            let read = match &mut self.tls {
+                Some(tls) => tls.read(&mut self.stream, buffer),
+                None => self.stream.read(buffer),
+            };
+            let read = match read {
                 Ok(0) => return self.ended(),
                 Ok(read) => read,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Progress::Waits,
@@ -290,12 +321,12 @@ mod tests {
         };
         let expect = |host: &str, port, path: &str| (host.to_owned(), port, path.to_owned());
         assert_eq!(parts("http://a.b/x?y=[z]"), expect("a.b", 80, "/x?y=[z]"));
+        assert_eq!(parts("https://a.b/x"), expect("a.b", 443, "/x"));
         assert_eq!(parts("http://[::1]:8080"), expect("::1", 8080, "/"));
         for bad in [
             "",
             "a.b",
             "/x",
-            "https://a.b/",
             "ftp://a.b/",
             "http://",
             "http://u:p@a.b/",

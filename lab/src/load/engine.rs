@@ -14,6 +14,7 @@ use super::connection::{Connection, Progress};
 use super::plan::Plan;
 use super::sample::{Fault, Sample};
 use super::targets::Targets;
+use super::tls::Tls;
 
 /// Room for what one read brings. A longer answer takes several.
 const BUFFER: usize = 64 << 10;
@@ -137,7 +138,9 @@ impl Engine {
     }
 
     fn open(&mut self, address: usize) -> io::Result<usize> {
-        let connection = Connection::open(self.targets.addresses[address], self.capture)?;
+        let (address, tls) = &self.targets.addresses[address];
+        let tls = tls.as_ref().map(Tls::connect).transpose()?;
+        let connection = Connection::open(*address, tls, self.capture)?;
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.slots.len() - 1

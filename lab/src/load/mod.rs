@@ -20,8 +20,9 @@ pub mod report;
 mod response;
 pub mod sample;
 mod targets;
+mod tls;
 
 pub use drive::{Ended, Outcome, run};
-pub use plan::{Arrivals, Burst, Plan, PlanError, Request, Round, Schedule};
+pub use plan::{Arrivals, Burst, Plan, PlanError, Request, Round, Schedule, Trust};
 pub use report::Report;
 pub use sample::{Fault, Sample};

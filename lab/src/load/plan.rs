@@ -50,6 +50,19 @@ pub struct Plan {
     /// The processor to run on.
     #[serde(default)]
     pub processor: Option<usize>,
+    /// Whose certificates `https` addresses may have.
+    #[serde(default)]
+    pub trust: Trust,
+}
+
+/// Whose certificates are believed: those that the system's certificates vouch for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Trust {
+    /// Anybody's.
+    pub insecure: bool,
+    /// Further certificates, as PEM.
+    pub ca_pem: Option<String>,
 }
 
 /// A request that is put together once and sent many times.
@@ -58,7 +71,7 @@ pub struct Plan {
 pub struct Request {
     /// `GET`, `POST` or `PUT`.
     pub method: String,
-    /// An `http` address with a host.
+    /// An `http` or `https` address with a host.
     pub url: String,
     /// Further headers.
     #[serde(default)]

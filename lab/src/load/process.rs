@@ -211,7 +211,7 @@ fn read_plan(input: &mut impl Read) -> Result<Plan, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::{Request, Schedule};
+    use crate::load::{Request, Schedule, Trust};
 
     fn plan() -> Plan {
         Plan {
@@ -231,6 +231,7 @@ mod tests {
             capture_bytes: 0,
             faults_max: None,
             processor: None,
+            trust: Trust::default(),
         }
     }
 

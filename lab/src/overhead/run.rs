@@ -11,7 +11,7 @@ use super::report::{Report, Row};
 use super::settings::{OverheadError, Progress, Settings, Target};
 use super::workloads::event;
 use crate::load::process::Generator;
-use crate::load::{Burst, Ended, Plan, Request, Round, Sample, Schedule};
+use crate::load::{Burst, Ended, Plan, Request, Round, Sample, Schedule, Trust};
 use crate::platform::client::Client;
 use crate::platform::hearth::{Hearth, HearthError};
 use crate::platform::package::archive;
@@ -230,6 +230,7 @@ impl Study<'_> {
             capture_bytes: CAPTURE,
             faults_max: Some((self.settings.samples / FAULTS_SHARE) as u64),
             processor: self.settings.processor,
+            trust: Trust::default(),
         }
     }
 

@@ -5,6 +5,7 @@
 //! - [`forest`]: one line per comparison, with its interval.
 //! - [`histogram`]: the same as counts.
 //! - [`stack`]: parts of a whole.
+//! - [`versions`]: latency over time, version by version.
 //! - [`format`]: numbers for people.
 
 pub mod cdf;
@@ -13,6 +14,7 @@ pub mod forest;
 pub mod format;
 pub mod histogram;
 pub mod stack;
+pub mod versions;
 
 /// Text for an element's content or an attribute.
 fn escape(text: &str) -> String {

@@ -208,6 +208,7 @@ fn plan(
         // STeLLAR gives up after a tenth of what there would be if all bursts were like the first.
         faults_max: Some((experiment.bursts * sizes.first().copied().unwrap_or(1) / 10) as u64),
         processor: context.settings.processor,
+        trust: context.settings.trust.clone(),
     }
 }
 

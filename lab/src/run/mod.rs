@@ -19,7 +19,7 @@ use jiff::tz::TimeZone;
 use tokio::sync::watch;
 
 use crate::load::process::{Generator, GeneratorError};
-use crate::load::{PlanError, Report};
+use crate::load::{PlanError, Report, Trust};
 use crate::platform::client::ClientError;
 use crate::platform::hearth::{Hearth, HearthError};
 use crate::stellar::Experiment;
@@ -56,6 +56,8 @@ pub struct Settings {
     pub processor: Option<usize>,
     /// Begins the names of functions; by the time without one.
     pub prefix: Option<String>,
+    /// Whose certificates an `https` address may have.
+    pub trust: Trust,
 }
 
 /// What has happened, for those who watch.

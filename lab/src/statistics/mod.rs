@@ -5,6 +5,7 @@
 //! - [`bootstrap`]: confidence intervals of the median, and of the difference of two medians.
 //! - [`duet`]: whether a second version is faster or slower than the first, as ElastiBench decides it.
 //! - [`family`]: the same for all benchmarks of an experiment together.
+//! - [`ranks`]: medians of long samples, with intervals that need no resampling.
 //! - [`line`]: the line nearest to points.
 
 pub mod bootstrap;
@@ -13,6 +14,7 @@ pub mod family;
 pub mod line;
 mod normal;
 pub mod quantile;
+pub mod ranks;
 pub mod tail;
 
 pub use bootstrap::{Bootstrap, Interval, Intervals};

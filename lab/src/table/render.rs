@@ -98,7 +98,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::load::{Outcome, Plan, Report, Schedule};
+    use crate::load::{Outcome, Plan, Report, Schedule, Trust};
     use crate::run::Entry;
 
     fn entry(title: &str, latencies_ns: Vec<(u32, f64)>, starts: &[(&str, u64)]) -> Entry {
@@ -111,6 +111,7 @@ mod tests {
             capture_bytes: 0,
             faults_max: None,
             processor: None,
+            trust: Trust::default(),
         };
         let outcome = Outcome {
             ended: crate::load::Ended::Complete,

@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use hearth_lab::load::process::Generator;
 use hearth_lab::load::{
-    Arrivals, Burst, Ended, Fault, Outcome, Plan, Report, Request, Round, Sample, Schedule, run,
+    Arrivals, Burst, Ended, Fault, Outcome, Plan, Report, Request, Round, Sample, Schedule, Trust,
+    run,
 };
 
-use crate::support::{Peer, answer};
+use crate::support::{Peer, TlsPeer, answer};
 
 fn plan(url: String, schedule: Schedule) -> Plan {
     Plan {
@@ -30,6 +31,7 @@ fn plan(url: String, schedule: Schedule) -> Plan {
         capture_bytes: 0,
         faults_max: None,
         processor: None,
+        trust: Trust::default(),
     }
 }
 
@@ -390,4 +392,75 @@ async fn the_process_refuses_bad_plans_and_ends_with_its_parent() {
             .await
             .is_err()
     );
+}
+
+#[test]
+fn an_https_server_is_measured_if_its_certificate_is_trusted() {
+    let peer = TlsPeer::start(b"secret answer");
+    let trusting = |trust: Trust, url: String| Plan {
+        trust,
+        capture_bytes: 100,
+        ..plan(url, closed(23))
+    };
+    let known = Trust {
+        ca_pem: Some(peer.authority.clone()),
+        ..Trust::default()
+    };
+    let anybody = Trust {
+        insecure: true,
+        ..Trust::default()
+    };
+    for trust in [known.clone(), anybody] {
+        let outcome = outcome(&trusting(trust, peer.url("localhost")));
+        assert_eq!(faults(&outcome), [None; 23]);
+        for sample in &outcome.samples {
+            assert_eq!(sample.body.as_deref(), Some(&b"secret answer"[..]));
+            assert!(sample.sent <= sample.first && sample.first <= sample.last);
+        }
+    }
+    // Four connections, each with a handshake of its own.
+    assert_eq!(peer.handshakes(), 8);
+    // Neither a stranger's certificate nor one of another name.
+    for (trust, host) in [
+        (Trust::default(), "localhost"),
+        (known.clone(), "127.0.0.1"),
+    ] {
+        let outcome = outcome(&trusting(trust, peer.url(host)));
+        assert_eq!(faults(&outcome), [Some(Fault::Connect); 23]);
+    }
+    // A large body takes several writes, and connections of their own several handshakes.
+    let large = Plan {
+        requests: vec![Request {
+            method: "POST".to_owned(),
+            body: "b".repeat(3 << 20),
+            ..trusting(known.clone(), peer.url("localhost")).requests[0].clone()
+        }],
+        keep_alive: 0,
+        ..trusting(known.clone(), peer.url("localhost"))
+    };
+    let before = peer.handshakes();
+    let large = Plan {
+        schedule: closed(3),
+        ..large
+    };
+    assert_eq!(faults(&outcome(&large)), [None; 3]);
+    assert!(peer.handshakes() > before);
+    let nothing = Trust {
+        ca_pem: Some("no certificate".to_owned()),
+        ..Trust::default()
+    };
+    let refused = run(&trusting(nothing, peer.url("localhost")), None, &mut |_| {});
+    assert!(refused.is_err_and(|error| error.to_string().contains("--ca")));
+    // A server that speaks no TLS.
+    let plain = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = plain.local_addr().expect("its address").port();
+    thread::spawn(move || {
+        for stream in plain.incoming().flatten() {
+            // The client may be gone.
+            let _ = (&stream).write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        }
+    });
+    let url = format!("https://localhost:{port}/");
+    let outcome = outcome(&trusting(known, url));
+    assert_eq!(faults(&outcome), [Some(Fault::Connect); 23]);
 }

@@ -12,7 +12,7 @@
 use crate::sync::{AtomicU32, AtomicU64};
 
 /// Version of everything in this module and in [`crate::frame`]; both sides must have the same.
-pub const PROTOCOL_VERSION: u32 = 6;
+pub const PROTOCOL_VERSION: u32 = 7;
 
 /// First word of a region: `HEARTHCH` as bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HEARTHCH");
@@ -151,6 +151,8 @@ pub struct Published {
     pub position: AtomicU64,
     /// Of the ring worker → host: the stamps of the request whose answer began last. Not used in the other.
     pub stamps: StampWords,
+    /// What was counted while that request was served. Not used in the other.
+    pub counters: CounterWords,
 }
 
 /// Instants of a request, in nanoseconds of `CLOCK_MONOTONIC`; 0 before they are reached. Written by the worker, read by the
@@ -164,6 +166,20 @@ pub struct StampWords {
     pub began: AtomicU64,
     /// The handler was done.
     pub ended: AtomicU64,
+}
+
+/// What a worker has counted of the request whose answer began last. Written by the worker, read by the host. See `counters`.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct CounterWords {
+    /// Page faults: in the low half those served from memory, in the high half those that waited for a disk.
+    pub faults: AtomicU64,
+    /// In the low half involuntary context switches, in the high half collections of garbage.
+    pub stops: AtomicU64,
+    /// Nanoseconds that those collections took.
+    pub paused: AtomicU64,
+    /// 1 if the words above are this request's.
+    pub counted: AtomicU64,
 }
 
 const _: () = {
@@ -187,6 +203,9 @@ const _: () = {
     );
     assert!(offset_of!(RingControl, head) == 0);
     assert!(offset_of!(Published, position) == 0 && offset_of!(Published, stamps) == 8);
+    assert!(offset_of!(Published, counters) == 32);
+    // Who waits for the position has fetched them all.
+    assert!(size_of::<Published>() <= 64);
     assert!(offset_of!(RingControl, tail) == LINE_BYTES);
     assert!(offset_of!(RingControl, consumer_waiting) == 2 * LINE_BYTES);
     assert!(offset_of!(RingControl, producer_waiting) == 3 * LINE_BYTES);

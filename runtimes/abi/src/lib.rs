@@ -57,6 +57,9 @@ mod bell;
 mod blocking;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
+pub mod counters;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
 mod receiver;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
@@ -83,6 +86,7 @@ pub use sync::full_fence;
 pub use {
     bell::Bell,
     blocking::{Blocking, Message},
+    counters::Counters,
     receiver::{Frame, Receiver},
     region::{Endpoint, Region},
     sender::Sender,

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::area::Control;
+use crate::counters::{COUNTED_NS, Counters, Mark, WAITED_NS};
 use crate::layout::{HEADER_BYTES, STAMPS, StampWords, TO_HOST_CONTROL};
 use crate::region::Mapping;
 
@@ -40,6 +41,10 @@ pub struct StampLine {
     stamps: Stamps,
     /// The worker's: what stands beside the head is this request's.
     is_told: bool,
+    /// The worker's: where its counters stood before this request, and when they were read.
+    mark: (u64, Mark),
+    /// The worker's: the handler runs in its own process, so that its counters are the handler's.
+    is_counting: bool,
     _mapping: Arc<Mapping>,
 }
 
@@ -58,6 +63,8 @@ impl StampLine {
             answered: Control::new(Arc::clone(mapping), TO_HOST_CONTROL),
             stamps: Stamps::default(),
             is_told: true,
+            mark: Default::default(),
+            is_counting: true,
             _mapping: Arc::clone(mapping),
         }
     }
@@ -70,6 +77,18 @@ impl StampLine {
         unsafe { &*self.current }
     }
 
+    /// The worker has nothing to do and is about to wait for a request: what is counted from now on is that one's.
+    pub fn rests(&mut self) {
+        if self.is_counting {
+            self.mark = (monotonic_ns(), Mark::now());
+        }
+    }
+
+    /// The handler runs in another process than the worker: nothing is counted.
+    pub fn count_nothing(&mut self) {
+        self.is_counting = false;
+    }
+
     /// The worker has read a whole request. Forgets what was said of the one before.
     pub fn taken(&mut self) {
         self.stamps = Stamps {
@@ -78,6 +97,9 @@ impl StampLine {
         };
         self.current().write(self.stamps);
         self.is_told = false;
+        if self.is_counting && self.stamps.taken.saturating_sub(self.mark.0) > WAITED_NS {
+            self.mark = (self.stamps.taken, Mark::now());
+        }
     }
 
     /// The worker calls the handler.
@@ -96,7 +118,12 @@ impl StampLine {
         if self.stamps.began != 0 {
             self.stamps.ended = monotonic_ns();
         }
-        self.answered.head.0.stamps.write(self.stamps);
+        let took = self.stamps.ended.saturating_sub(self.stamps.taken);
+        let is_counted = self.is_counting && took >= COUNTED_NS;
+        let counters = is_counted.then(|| self.mark.1.until(&Mark::now()));
+        let published = &self.answered.head.0;
+        published.stamps.write(self.stamps);
+        published.counters.write(counters.as_ref());
         self.is_told = true;
     }
 
@@ -104,6 +131,13 @@ impl StampLine {
     #[must_use]
     pub fn answered(&self) -> Stamps {
         self.answered.head.0.stamps.read()
+    }
+
+    /// What the worker has counted of the request whose answer was received last; none if that was too short. For the host, as
+    /// above.
+    #[must_use]
+    pub fn counters(&self) -> Option<Counters> {
+        self.answered.head.0.counters.read()
     }
 
     /// What the worker says of a request that it has not answered yet; the end is unknown. For the host, as above.
@@ -184,5 +218,24 @@ mod tests {
             next,
             "nothing ends that never began"
         );
+    }
+
+    #[test]
+    fn only_requests_that_take_a_while_have_counters() {
+        let (host, worker) = Region::anonymous(MIN_RING_BYTES);
+        let mut line = worker.stamps;
+        line.rests();
+        line.taken();
+        line.began();
+        while monotonic_ns() < line.stamps.taken + COUNTED_NS {}
+        crate::counters::paused(1_000);
+        line.ended();
+        let counters = host.stamps.counters().expect("counters");
+        assert!(counters.pauses >= 1 && counters.paused_ns >= 1_000);
+        // Undecodable: no handler, no time in one.
+        line.rests();
+        line.taken();
+        line.ended();
+        assert_eq!(host.stamps.counters(), None);
     }
 }

@@ -39,6 +39,8 @@
 mod blocks;
 pub mod channel;
 #[allow(unsafe_code)]
+pub mod collector;
+#[allow(unsafe_code)]
 pub mod eventloop;
 mod memory;
 pub mod preforked;

@@ -47,6 +47,7 @@ function main(mode) {
   renewal.prepare();
   threads.prepare();
   awslambda.prepare();
+  native.watchCollector();
   const gc = collector();
   const channel = new native.Channel();
   // A pre-forked instance draws for itself alone.

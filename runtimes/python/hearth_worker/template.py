@@ -107,8 +107,9 @@ def _freeze():
 
     A collection in a child would write to every object's header and so copy the template's pages.
     It stays disabled in the template, which makes no more garbage, and is enabled again in the
-    child.
+    child. Its pauses are counted there.
     """
+    gc.callbacks.append(hearth_runtime.collector_runs)
     gc.collect()
     gc.disable()
     gc.freeze()

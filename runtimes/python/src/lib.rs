@@ -7,6 +7,7 @@
 #[allow(unsafe_code)]
 mod block;
 pub mod channel;
+mod collector;
 pub mod json;
 pub mod template;
 
@@ -22,6 +23,8 @@ mod hearth_runtime {
     use super::block::Block;
     #[pymodule_export]
     use super::channel::{ChainError, Channel, ChannelError};
+    #[pymodule_export]
+    use super::collector::collector_runs;
     #[pymodule_export]
     use super::json::{read_json, write_json};
     #[pymodule_export]

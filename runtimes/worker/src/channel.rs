@@ -236,6 +236,7 @@ impl Channel {
 
     /// Receives a request; none if the instance is to be a member of a chain instead.
     fn receive_request(&mut self) -> Result<Option<Head>, ChannelError> {
+        self.blocking.endpoint().stamps.rests();
         // The head's few bytes pass through the body's buffer.
         let message = self.blocking.recv_message(&mut self.body, usize::MAX)?;
         match message.kind {

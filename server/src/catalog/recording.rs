@@ -57,6 +57,7 @@ impl Recording {
                 received_at,
                 finished_at: None,
                 stages_us: Stages::default(),
+                counters: None,
                 request_bytes: event.len() as u64,
                 response_bytes: 0,
                 attempts: 1,

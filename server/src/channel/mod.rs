@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use hearth_abi::spin::{AdaptiveSpin, look};
-use hearth_abi::{AbiError, Bell, Endpoint, Flags, Kind, Region, Stamps, Violation};
+use hearth_abi::{AbiError, Bell, Counters, Endpoint, Flags, Kind, Region, Stamps, Violation};
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::io::Interest;
 use uuid::Uuid;
@@ -168,6 +168,11 @@ impl HostChannel {
     /// Claims, not facts.
     pub fn stamps(&self) -> Stamps {
         self.endpoint.stamps.answered()
+    }
+
+    /// What the worker has counted of that request. Claims, as above.
+    pub fn counters(&self) -> Option<Counters> {
+        self.endpoint.stamps.counters()
     }
 
     /// The stamps for a request without a response so far.

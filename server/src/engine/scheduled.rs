@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Engine, EngineError};
+use crate::sandbox::Throttling;
 use crate::scheduler::pool::Limits;
 
 /// With what a function is scheduled now.
@@ -17,6 +18,11 @@ pub struct Scheduled {
 }
 
 impl Engine {
+    /// How often the kernel has held sandboxes back for their quota of processor time. Reads files of the kernel's.
+    pub fn throttling(&self) -> Vec<Throttling> {
+        self.inner.resources.host.throttling()
+    }
+
     /// With what a function is scheduled now.
     ///
     /// # Errors

@@ -23,6 +23,7 @@ mod rollup;
 mod search;
 mod slice;
 mod slots;
+mod slow_writes;
 mod types;
 mod writer;
 
@@ -52,6 +53,7 @@ use lifetime::Lifetime;
 use payload::{CaptureLimits, NodeCaptureLimit};
 use queue::{Item, QUEUE_UNITS, Queue};
 use slice::SliceError;
+use slow_writes::SlowWrites;
 use writer::Writer;
 
 /// How long a read waits for what was recorded before it. When the disk is slower than this, it answers with what is
@@ -94,6 +96,7 @@ struct Inner {
     changes: AtomicU64,
     failures: Failures,
     lifetime: Lifetime,
+    slow_writes: Arc<SlowWrites>,
 }
 
 impl History {
@@ -108,6 +111,7 @@ impl History {
         // in the table by then that is in memory too.
         let recounting = moving.clone().try_write_owned();
         let (queue, outlet) = queue::queue(QUEUE_UNITS);
+        let slow_writes = Arc::<SlowWrites>::default();
         let started = minute_at(Timestamp::now().as_microsecond());
         let inner = Arc::new(Inner {
             queue,
@@ -123,6 +127,7 @@ impl History {
             changes: AtomicU64::new(0),
             failures: Failures::default(),
             lifetime: Lifetime::default(),
+            slow_writes: slow_writes.clone(),
         });
         let loaded = Arc::downgrade(&inner);
         tokio::spawn(async move {
@@ -133,7 +138,7 @@ impl History {
                 inner.load_failures().await;
             }
             drop(recounting);
-            Writer::new(store).run(outlet).await;
+            Writer::new(store, slow_writes).run(outlet).await;
         });
         tokio::spawn(merge::run(Arc::downgrade(&inner)));
         tokio::spawn(rollup::run(Arc::downgrade(&inner)));

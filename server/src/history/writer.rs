@@ -4,11 +4,12 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
 use super::queue::{Item, Outlet};
+use super::slow_writes::SlowWrites;
 use crate::store::{HistoryBatch, Store, StoreError};
 
 /// Pause after the first failed write, doubled up to [`RETRY_LONGEST`].
@@ -20,12 +21,13 @@ const RETRY_LONGEST: Duration = Duration::from_secs(5);
 /// The task that writes.
 pub(super) struct Writer {
     store: Store,
+    slow: Arc<SlowWrites>,
 }
 
 impl Writer {
     /// A writer into this store.
-    pub(super) fn new(store: Store) -> Self {
-        Self { store }
+    pub(super) fn new(store: Store, slow: Arc<SlowWrites>) -> Self {
+        Self { store, slow }
     }
 
     /// Writes until the queue's other end is gone.
@@ -78,7 +80,10 @@ impl Writer {
         };
         let mut pause = RETRY_FIRST;
         loop {
-            match self.store.write_history(&batch).await {
+            let begun = Instant::now();
+            let written = self.store.write_history(&batch).await;
+            self.slow.note(begun.elapsed());
+            match written {
                 Ok(()) => {
                     match queue.works() {
                         None => {}

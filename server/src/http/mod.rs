@@ -56,6 +56,7 @@ use crate::lab::Lab;
 use crate::live::Sampler;
 use crate::retention::Retainer;
 use crate::store::Store;
+use crate::tail::Tail;
 use crate::uploads::Uploads;
 
 /// What every handler can reach. Cheap to clone: a request does so more than once, on any core.
@@ -80,6 +81,8 @@ pub struct Parts {
     pub accounts: Arc<Accounts>,
     /// What the console shows as it changes.
     pub live: Sampler,
+    /// Explains slow invocations.
+    pub tail: Tail,
     /// Uploads of code on their way in.
     pub uploads: Uploads,
     /// Which hosts and proxies there are.

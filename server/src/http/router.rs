@@ -56,6 +56,7 @@ fn recorded() -> OpenApiRouter<App> {
         .routes(routes!(functions::stats::stats))
         .routes(routes!(functions::latency::latency))
         .routes(routes!(functions::what_if::what_if))
+        .routes(routes!(functions::performance::performance))
         .routes(routes!(functions::events::events))
         .routes(routes!(functions::logs::logs))
         .routes(routes!(functions::ingress::ingress))
@@ -73,6 +74,7 @@ fn recorded() -> OpenApiRouter<App> {
         .routes(routes!(chains::activate::activate))
         .routes(routes!(chains::ingress::ingress))
         .routes(routes!(invocations::invocation))
+        .routes(routes!(invocations::explain))
         .routes(routes!(
             experiments::read::list,
             experiments::create::create

@@ -14,6 +14,13 @@ use uuid::Uuid;
 pub struct InvocationId(pub Uuid);
 
 impl InvocationId {
+    /// No invocation that was admitted at this time or later, in µs since 1970, has a lower id.
+    #[must_use]
+    pub fn first_of(us: i64) -> Self {
+        let ms = us.max(0).unsigned_abs() / 1_000;
+        Self(Uuid::from_u128(u128::from(ms) << 80))
+    }
+
     /// A new id, later than any this process made before.
     pub fn new() -> Self {
         Self(Uuid::now_v7())
@@ -116,6 +123,22 @@ pub struct Stages {
     pub total: u64,
 }
 
+/// What was counted while an instance served an invocation, from the request's arrival there until its handler was done (a streamed
+/// answer: began), on the thread that runs the handler. The instance's own figures.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct InvocationCounters {
+    /// Page faults served from memory: first touches and copies on write.
+    pub minor_faults: u32,
+    /// Page faults that waited for a disk.
+    pub major_faults: u32,
+    /// Involuntary context switches: the processor was given to somebody else.
+    pub preemptions: u32,
+    /// Garbage collections that stopped the function.
+    pub pauses: u32,
+    /// How long they took, µs.
+    pub paused_us: u64,
+}
+
 /// An error in Lambda's format.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -175,6 +198,10 @@ pub struct InvocationRecord {
     pub finished_at: Option<Timestamp>,
     /// Time per stage.
     pub stages_us: Stages,
+    /// Counters of the instance; null if it had the request for less than 50 µs, gave no answer, or is of a runtime that runs the
+    /// handler in another process.
+    #[serde(default)]
+    pub counters: Option<InvocationCounters>,
     /// Bytes of the event.
     pub request_bytes: u64,
     /// Bytes of the result.

@@ -9,6 +9,7 @@ mod changes;
 mod cors;
 mod decisions;
 mod experiment;
+mod explanation;
 mod failure;
 mod function;
 mod function_view;
@@ -19,6 +20,7 @@ mod latency;
 mod log;
 mod network;
 mod note;
+mod performance;
 mod port;
 mod port_limits;
 mod port_owner;
@@ -41,6 +43,10 @@ pub use experiment::{
     AssignedExperiment, ExperimentDetail, ExperimentEnd, ExperimentFile, ExperimentState,
     ExperimentView,
 };
+pub use explanation::{
+    Cause, CauseKind, DeployedMeanwhile, ExperimentMeanwhile, Explanation, Meanwhile, RanMeanwhile,
+    TailWindow,
+};
 pub use failure::Failure;
 pub use function::{
     BodyForm, Code, FileEdit, FunctionPatch, FunctionSpec, InvalidField, Runtime,
@@ -50,8 +56,8 @@ pub use function_view::{FunctionState, FunctionView, ImageView, InstanceCounts, 
 pub use gate::{GATE_RECORDED_MAX, Gate, GateState, VersionGate};
 pub use host_name::normal_host_name;
 pub use invocation::{
-    FunctionError, InvocationFilter, InvocationId, InvocationRecord, LogLine, LogStream, Stages,
-    StartKind, Status, Trigger,
+    FunctionError, InvocationCounters, InvocationFilter, InvocationId, InvocationRecord, LogLine,
+    LogStream, Stages, StartKind, Status, Trigger,
 };
 pub use latency::{Bar, Distribution, HeatColumn, HeatMap, Latency};
 pub use log::{FoundLine, LogEntry};
@@ -61,6 +67,9 @@ pub use network::{
     special_range,
 };
 pub use note::{Drawn, Note};
+pub use performance::{
+    Change, ComparedEvent, Performance, PerformancePoint, VersionComparison, VersionPerformance,
+};
 pub use port::{
     Batch, MAX_BATCH, MAX_BATCH_WAIT_MS, MAX_PORTS, MAX_TOPICS, MqttTopic, Port, PortOrBroker,
     PortTrigger, StreamMode, all_topics,

@@ -39,6 +39,9 @@ pub(super) struct Client {
     pub(super) gateway: Arc<Gateway>,
     version: Version,
     cgroups: PathBuf,
+    cpu_cgroups: PathBuf,
+    /// What sandboxes run, and where the kernel counts their processor time.
+    pub(super) running: Mutex<HashMap<Key, (Arc<str>, PathBuf)>>,
     sandboxes: Mutex<HashMap<Key, Arc<Shared>>>,
     pub(super) prewarmed: PrewarmedBoard,
 }
@@ -55,6 +58,8 @@ impl Client {
             gateway,
             version: introduction.version,
             cgroups: introduction.cgroups.clone(),
+            cpu_cgroups: introduction.cpu_cgroups.clone(),
+            running: Mutex::default(),
             sandboxes: Mutex::default(),
             prewarmed: PrewarmedBoard::default(),
         });
@@ -69,6 +74,11 @@ impl Client {
     /// The directory of a sandbox in the memory hierarchy.
     pub(super) fn cgroup(&self, name: &str) -> PathBuf {
         self.cgroups.join(name)
+    }
+
+    /// The directory of a sandbox in the processor's hierarchy.
+    pub(super) fn cpu_cgroup(&self, name: &str) -> PathBuf {
+        self.cpu_cgroups.join(name)
     }
 
     /// Sends a request that is not answered.

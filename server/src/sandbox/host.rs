@@ -205,6 +205,7 @@ impl Host {
             restore_limit: spec.restore.as_ref().map(|source| source.limit),
             network: spec.network.is_some(),
         };
+        let function: Arc<str> = spec.hostname.as_str().into();
         let papers = Papers {
             id: spec.id,
             hostname: spec.hostname,
@@ -222,9 +223,16 @@ impl Host {
         let fds = fds.map_err(|error| SandboxError::step("papers", error))?;
         let request = |sequence| Request::Create(sequence, order);
         match self.0.client.ask(request, fds).await? {
-            Answer::Sandbox(sandbox) => Ok(sandbox),
+            Answer::Sandbox(sandbox) => {
+                self.watch_throttling(&sandbox, function);
+                Ok(sandbox)
+            }
             _ => Err(SandboxError::Gone),
         }
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.0.client
     }
 
     /// Removes an image, and waits for that.

@@ -19,6 +19,7 @@ mod prewarmed;
 mod reports;
 #[allow(clippy::module_inception)]
 mod sandbox;
+mod throttling;
 mod usage;
 
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ pub use self::host::Host;
 pub use self::instance_cgroup::InstanceCgroup;
 pub use self::prewarmed::{PrewarmedBoard, PrewarmedSpec};
 pub use self::sandbox::{Dumpable, MemoryUse, Sandbox};
+pub use self::throttling::Throttling;
 
 pub use self::network::{
     BROKER, Connection, Counters, KernelPolicy, NetworkError, NetworkLimits, Outbound, OutboundId,

@@ -30,7 +30,7 @@ macro_rules! select {
             InvocationRow,
             "SELECT f.name AS function, i.id, i.version, i.trigger_code, i.status, i.start_code, i.received_us, \
                     i.finished_us, i.queue_us, i.start_us, i.send_us, i.run_us, i.recv_us, i.total_us, \
-                    i.request_bytes, i.response_bytes, i.attempts, i.error, i.trace FROM "
+                    i.request_bytes, i.response_bytes, i.attempts, i.error, i.trace, i.counters FROM "
                 $(+ $rest)+,
             $($argument),+
         )

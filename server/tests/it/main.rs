@@ -63,6 +63,7 @@ mod slow_clients;
 mod stages;
 mod starters;
 mod suites;
+mod tail;
 mod threads;
 mod tiers;
 mod trigger;

@@ -18,12 +18,17 @@ export class HeatMap {
     this.cursor = null;
     box.addEventListener("pointermove", (event) => this.point(event));
     box.addEventListener("pointerleave", () => this.leave());
+    box.addEventListener("click", (event) => {
+      this.point(event);
+      this.open();
+    });
     box.addEventListener("keydown", (event) => this.key(event));
     box.addEventListener("blur", () => this.leave());
   }
 
   /** Takes the columns that changed, drops those before the window, and draws. */
-  update({ from, window_s: spanS, heat_map: map }) {
+  update({ from, window_s: spanS, heat_map: map, total_us: total }) {
+    this.p99 = total.p99;
     this.spanS = spanS;
     this.from = Date.parse(from);
     this.bounds = map.bounds_us;
@@ -63,6 +68,7 @@ export class HeatMap {
         ink.fillRect(left, top, Math.max(right - left - 0.5, 1), bottom - top - 0.5);
       }
     }
+    this.line(ink, width);
     this.labels(ink, width, height);
     this.frame(ink);
     this.explain();
@@ -116,6 +122,39 @@ export class HeatMap {
       ink.textAlign = part === 0 ? "left" : part === 1 ? "right" : "center";
       ink.fillText(clock(at, this.spanS), this.x(at), height - 6);
     }
+  }
+
+  /** The 99th percentile: what lies above it is the tail. */
+  line(ink, width) {
+    if (this.p99 === null || this.p99 > this.bounds[this.high]) return;
+    const y = Math.round(this.y(this.p99)) + 0.5;
+    ink.strokeStyle = getComputedStyle(this.box).color;
+    ink.lineWidth = 1;
+    ink.setLineDash([4, 3]);
+    ink.beginPath();
+    ink.moveTo(MARGIN.left, y);
+    ink.lineTo(width - MARGIN.right, y);
+    ink.stroke();
+    ink.setLineDash([]);
+  }
+
+  /** Lists the invocations of the cell under the cursor. */
+  open() {
+    if (!this.cursor || this.many() === 0) return;
+    const { at, row } = this.cursor;
+    const query = new URLSearchParams({
+      at: at / 1000,
+      seconds: this.columns.get(at).seconds,
+      above: this.bounds[row - 1] ?? 0,
+      up_to: this.bounds[row],
+    });
+    location.assign(`${this.box.dataset.cells}?${query}`);
+  }
+
+  /** How many are in the cell under the cursor. */
+  many() {
+    const column = this.columns.get(this.cursor.at);
+    return column?.counts.find(([row]) => row === this.cursor.row)?.[1] ?? 0;
   }
 
   frame(ink) {
@@ -172,6 +211,10 @@ export class HeatMap {
   }
 
   key(event) {
+    if (event.key === "Enter") {
+      this.open();
+      return;
+    }
     const steps = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
     if (!steps || this.columns.size === 0) return;
     event.preventDefault();
@@ -195,7 +238,8 @@ export class HeatMap {
     this.cursor = cursor;
     this.draw();
     const column = this.columns.get(cursor.at);
-    const many = column.counts.find(([row]) => row === cursor.row)?.[1] ?? 0;
+    const many = this.many();
+    this.box.classList.toggle("heat-opens", many > 0);
     const [above, upTo] = [this.bounds[cursor.row - 1] ?? 0, this.bounds[cursor.row]];
     const times = [cursor.at, cursor.at + column.seconds * 1000].map((at) => clock(at, this.spanS));
     const words = many === 1 ? "invocation" : "invocations";

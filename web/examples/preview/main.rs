@@ -98,6 +98,7 @@ fn router() -> Router {
             "/functions/{name}/invocations/{id}",
             get(async move || {
                 let page = InvocationPage {
+                    explanation: Default::default(),
                     chrome: samples::chrome(),
                     invocation: samples::invocation(),
                 };

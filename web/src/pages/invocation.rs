@@ -3,7 +3,7 @@
 use askama::Template;
 
 use crate::chrome::{Badge, Chrome};
-use crate::pages::{ErrorView, LogRow, Moment};
+use crate::pages::{ErrorView, ExplanationView, LogRow, Moment};
 use crate::stage_bar::StageBar;
 use crate::{format, json};
 
@@ -103,4 +103,6 @@ pub struct InvocationPage {
     pub chrome: Chrome,
     /// The invocation.
     pub invocation: InvocationDetails,
+    /// Why it took as long as it did.
+    pub explanation: ExplanationView,
 }

@@ -187,6 +187,8 @@ pub struct PlotView {
     pub address: String,
     /// The same as a `data:` address.
     pub data: String,
+    /// Name of its files when it is taken along, without the ending.
+    pub file: String,
 }
 
 /// A file of an experiment.

@@ -9,6 +9,7 @@ mod code;
 mod confirm;
 mod diff;
 mod error;
+mod explanation;
 mod fields;
 mod function;
 mod functions;
@@ -22,6 +23,7 @@ mod logs;
 mod network;
 mod new;
 mod overview;
+mod performance;
 mod ports;
 mod retention;
 mod secrets;
@@ -48,6 +50,7 @@ pub use code::{
 pub use confirm::ConfirmPage;
 pub use diff::{DiffLine, DiffView, FileChange, FileDiff, Hunk, SettingRow, Side};
 pub use error::ErrorPage;
+pub use explanation::{CauseRow, ExplanationView, LatencyCellPage, RanRow};
 pub use function::{
     DecisionRow, FunctionHead, FunctionHeadPartial, FunctionPage, ImageRow, InvokeOutcome,
     InvokeOutcomePartial, StartRow, Tab,
@@ -77,6 +80,7 @@ pub use new::{FunctionForm, NewPage};
 pub use overview::{
     CapabilityRow, FailureRow, FailuresPartial, OverviewPage, SlowRow, SlowestPartial,
 };
+pub use performance::{ComparisonRow, PERIODS, PerformancePage, VersionFigures};
 pub(crate) use ports::PORT_LIMIT_FIELDS;
 pub use ports::{BrokerRow, OwnPorts, OwnPortsPartial, PortLimitsForm, PortRow};
 pub use retention::{

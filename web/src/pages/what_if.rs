@@ -3,7 +3,7 @@
 use askama::Template;
 
 use crate::chrome::Chrome;
-use crate::pages::{FunctionHead, ResultTable, Tab, WINDOWS};
+use crate::pages::{FunctionHead, PlotView, ResultTable, Tab, WINDOWS};
 
 /// `what_if.html`.
 #[derive(Debug, Clone, Template)]
@@ -15,8 +15,8 @@ pub struct WhatIfPage {
     pub head: FunctionHead,
     /// A value of [`WINDOWS`].
     pub window: &'static str,
-    /// The curve as a `data:` address; empty without a call.
-    pub plot: String,
+    /// The curve; none without a call.
+    pub plot: Option<PlotView>,
     /// A row for each setting, the present ones first.
     pub table: ResultTable,
     /// What was simulated, in a sentence.

@@ -1,11 +1,15 @@
 //! Servers whose behaviour is known.
 
+mod tls;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
+
+pub use tls::TlsPeer;
 
 /// What to do with the request of this number, counted over all connections from 0.
 pub type Behaviour = dyn Fn(usize, &mut TcpStream) -> std::io::Result<bool> + Send + Sync;

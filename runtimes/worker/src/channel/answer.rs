@@ -13,6 +13,11 @@ impl Channel {
         self.blocking.endpoint().stamps.began();
     }
 
+    /// The handler runs in another process than this: its page faults and pauses are not counted.
+    pub fn count_nothing(&mut self) {
+        self.blocking.endpoint().stamps.count_nothing();
+    }
+
     /// The handler is done: everything from here on is the answer's way back. A streamed answer's begins with its head, and
     /// one that nobody announced with its first frame.
     pub fn handler_ended(&mut self) {

@@ -33,6 +33,7 @@ use hearth::scheduler::{self, Resources, StartGate};
 use hearth::secrets::Secrets;
 use hearth::serve::Connections;
 use hearth::store::Store;
+use hearth::tail::Tail;
 use hearth::triggers::{Reach, Triggers};
 use hearth::uploads::Uploads;
 use hearth::{admin, network, serve, system};
@@ -200,6 +201,7 @@ async fn run(
             .context("the experiments")?,
         store: store.clone(),
         retention: Retainer::start(store.clone(), history.clone()).await?,
+        tail: Tail::start(engine.clone(), history.clone(), store.clone()),
         live: Sampler::start(engine.clone(), history.clone(), data_dir.clone()),
         history,
         accounts,

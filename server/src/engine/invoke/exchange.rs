@@ -15,7 +15,7 @@ use hearth_abi::{Kind, RequestHead, monotonic_ns};
 use super::bodies::ReadAhead;
 use super::invocation::{Invocation, Receipt, micros};
 use super::running::Running;
-use super::stages::{HostInstants, checked, spans};
+use super::stages::{HostInstants, believed, checked, spans};
 use crate::channel::Received;
 use crate::engine::InvokeError;
 use crate::history::{Captured, History};
@@ -204,8 +204,18 @@ impl Exchange {
         self.instants.answer(monotonic_ns());
         let stamps = self.lease.as_ref().map(|lease| lease.channel.stamps());
         self.handler = stamps.and_then(|stamps| checked(stamps, self.instants));
-        if self.handler.is_none() {
-            self.running.count_refused_stamps();
+        match &self.handler {
+            // Whose stamps are nonsense is not asked what it has counted.
+            None => self.running.count_refused_stamps(),
+            Some((began, ended)) => {
+                let counters = self
+                    .lease
+                    .as_ref()
+                    .and_then(|lease| lease.channel.counters());
+                let record = &mut self.invocation.record;
+                let most = ended.saturating_sub(*began);
+                record.counters = counters.map(|counters| believed(counters, most));
+            }
         }
         self.write_stages();
     }

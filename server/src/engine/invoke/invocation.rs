@@ -48,6 +48,7 @@ impl Invocation {
                 received_at: Timestamp::now(),
                 finished_at: None,
                 stages_us: Stages::default(),
+                counters: None,
                 request_bytes: 0,
                 response_bytes: 0,
                 attempts: 1,

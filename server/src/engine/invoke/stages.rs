@@ -15,7 +15,9 @@
 
 use std::time::Duration;
 
-use hearth_abi::Stamps;
+use hearth_abi::{Counters, Stamps};
+
+use crate::model::InvocationCounters;
 
 /// The host's own instants, in nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +78,24 @@ pub(super) fn checked(stamps: Stamps, host: HostInstants) -> Option<(u64, u64)> 
     };
     let ordered = host.begun <= taken && taken <= began && began <= ended && ended <= answered;
     (ordered && answered <= host.now).then_some((began, ended))
+}
+
+/// What the worker says it has counted. Its collector cannot have paused it for longer than `most_ns`, the time since it took the request.
+pub(super) fn believed(counters: Counters, most_ns: u64) -> InvocationCounters {
+    let Counters {
+        minor_faults,
+        major_faults,
+        preemptions,
+        pauses,
+        paused_ns,
+    } = counters;
+    InvocationCounters {
+        minor_faults,
+        major_faults,
+        preemptions,
+        pauses,
+        paused_us: paused_ns.min(most_ns) / 1_000,
+    }
 }
 
 /// The three stages; `handler` is what [`checked`] made of the stamps.
@@ -211,6 +231,20 @@ mod tests {
 
     fn any_instant() -> impl Strategy<Value = u64> {
         prop_oneof![0_u64..20, any::<u64>(), Just(0), Just(u64::MAX)]
+    }
+
+    #[test]
+    fn a_collector_pauses_no_longer_than_the_handler_runs() {
+        let claimed = Counters {
+            minor_faults: 1,
+            major_faults: 2,
+            preemptions: 3,
+            pauses: 4,
+            paused_ns: u64::MAX,
+        };
+        let counters = believed(claimed, 7_999);
+        assert_eq!((counters.pauses, counters.paused_us), (4, 7));
+        assert_eq!((counters.minor_faults, counters.major_faults), (1, 2));
     }
 
     proptest! {

@@ -84,7 +84,7 @@ async fn minutes_that_cannot_be_stored_stay_in_memory() {
 async fn the_queue_makes_callers_wait_when_it_is_full() {
     let fixture = Fixture::new().await;
     let (queue, outlet) = queue::queue(4);
-    tokio::spawn(Writer::new(fixture.store.clone()).run(outlet));
+    tokio::spawn(Writer::new(fixture.store.clone(), Arc::default()).run(outlet));
     // Nothing can be written while the test holds the writing connection.
     let held = fixture.store.writer().begin().await.unwrap();
     let put = async || {
@@ -121,7 +121,7 @@ async fn no_caller_waits_for_a_disk_that_is_full() {
     };
     let pages = pragma("PRAGMA page_count".into()).await;
     pragma(format!("PRAGMA max_page_count = {pages}")).await;
-    tokio::spawn(Writer::new(fixture.store.clone()).run(outlet));
+    tokio::spawn(Writer::new(fixture.store.clone(), Arc::default()).run(outlet));
     let put = async || {
         let mut large = record(T0, 1, Status::Succeeded);
         // More than is left in the pages.

@@ -106,6 +106,7 @@ fn record(at: i64, total: u64, status: Status) -> InvocationRecord {
             total,
             ..Stages::default()
         },
+        counters: None,
         request_bytes: 2,
         response_bytes: 4,
         attempts: 1,

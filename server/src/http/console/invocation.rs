@@ -13,7 +13,7 @@ use crate::http::problem::Problem;
 use crate::model::{InvocationId, Right};
 
 use super::session::Viewer;
-use super::view;
+use super::{explanation, view};
 
 /// `GET /functions/{name}/invocations/{id}`.
 pub async fn page(
@@ -32,8 +32,11 @@ pub async fn page(
         .filter(|record| record.function == name && record.chain.is_none())
         .ok_or_else(missing)?;
     let payloads = app.history.payloads(key).await?;
+    let id = app.engine.id_of(&name).ok_or_else(missing)?;
+    let explained = app.tail.explain(id, &record, true, |_| true).await?;
     let page = InvocationPage {
         chrome: viewer.chrome(),
+        explanation: explanation::view(&explained),
         invocation: view::invocation(
             record,
             &payloads,

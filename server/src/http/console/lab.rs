@@ -202,8 +202,10 @@ async fn shown(app: &App, found: &ExperimentDetail) -> Result<Vec<PlotView>, Pro
         };
         if content.len() <= PLOT_MAX {
             let content = BASE64_STANDARD.encode(content);
+            let file = path.trim_end_matches(".svg").replace('/', "-");
             shown.push(PlotView {
                 name,
+                file: format!("experiment-{}-{file}", found.view.id),
                 address: address(found.view.id, &path),
                 data: format!("data:image/svg+xml;base64,{content}"),
             });

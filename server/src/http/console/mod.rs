@@ -26,6 +26,7 @@ mod diff;
 mod events;
 mod experiment_remarks;
 mod experiment_view;
+mod explanation;
 mod form;
 mod function;
 mod functions;
@@ -39,6 +40,7 @@ mod invoke;
 mod lab;
 mod lab_config;
 mod latency;
+mod latency_cell;
 mod live;
 mod login;
 mod logs;
@@ -50,6 +52,7 @@ mod outcome;
 mod overview;
 mod packed;
 mod palette;
+mod performance;
 mod person;
 mod place;
 mod ports_form;
@@ -93,6 +96,8 @@ pub fn router(app: App) -> Router<App> {
         )
         .route("/functions/{name}/invocations", get(invocations::page))
         .route("/functions/{name}/latency", get(latency::page))
+        .route("/functions/{name}/latency/cell", get(latency_cell::page))
+        .route("/functions/{name}/performance", get(performance::page))
         .route("/functions/{name}/what-if", get(what_if::page))
         .route("/functions/{name}/invocations/{id}", get(invocation::page))
         .route(

@@ -7,7 +7,7 @@ use axum::response::Response;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use hearth_lab::plot::format::number;
-use hearth_web::pages::{ResultTable, WINDOWS, WhatIfPage};
+use hearth_web::pages::{PlotView, ResultTable, WINDOWS, WhatIfPage};
 use hearth_web::respond;
 use serde::Deserialize;
 
@@ -56,9 +56,15 @@ pub async fn page(
         chrome: viewer.chrome(),
         head: view::head(&app, &function).await?,
         window: shown,
-        plot: found.map_or_else(String::new, |found| {
+        plot: found.map(|found| {
             let svg = BASE64_STANDARD.encode(plot(found));
-            format!("data:image/svg+xml;base64,{svg}")
+            let data = format!("data:image/svg+xml;base64,{svg}");
+            PlotView {
+                name: "Cold starts against memory with other idle timeouts and minimums".to_owned(),
+                address: data.clone(),
+                data,
+                file: format!("{name}-what-if"),
+            }
         }),
         table: found.map(table).unwrap_or_default(),
         remark: found.map(remark).unwrap_or_default(),

@@ -16,6 +16,7 @@ pub mod list;
 pub mod logs;
 pub mod network;
 pub mod patch;
+pub mod performance;
 pub mod put_code;
 pub mod stats;
 pub mod version_code;

@@ -9,7 +9,7 @@ fn finished() -> Value {
 }
 
 /// Every row of the contract's REST table.
-const ROUTES: [(&str, &str); 70] = [
+const ROUTES: [(&str, &str); 72] = [
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/api/v1/node"),
@@ -33,8 +33,10 @@ const ROUTES: [(&str, &str); 70] = [
     ("delete", "/fn/{name}/{path}"),
     ("get", "/api/v1/functions/{name}/invocations"),
     ("get", "/api/v1/invocations/{id}"),
+    ("get", "/api/v1/invocations/{id}/explain"),
     ("get", "/api/v1/functions/{name}/stats"),
     ("get", "/api/v1/functions/{name}/what-if"),
+    ("get", "/api/v1/functions/{name}/performance"),
     ("get", "/api/v1/functions/{name}/events"),
     ("get", "/api/v1/functions/{name}/logs"),
     ("get", "/api/v1/tokens"),

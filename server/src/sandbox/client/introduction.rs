@@ -16,6 +16,8 @@ pub(in crate::sandbox) struct Introduction {
     pub(super) version: Version,
     /// Directory of all sandboxes' cgroups in the memory hierarchy.
     pub(super) cgroups: PathBuf,
+    /// The same in that of the processor.
+    pub(super) cpu_cgroups: PathBuf,
     pub(in crate::sandbox) init: String,
 }
 
@@ -25,11 +27,20 @@ pub(in crate::sandbox) fn introduction(socket: &OwnedFd) -> io::Result<Introduct
     loop {
         match receive(socket)? {
             Some((Reply::Capability(capability), _)) => capabilities.push(capability.into()),
-            Some((Reply::Up { v2, cgroups, init }, _)) => {
+            Some((
+                Reply::Up {
+                    v2,
+                    cgroups,
+                    cpu_cgroups,
+                    init,
+                },
+                _,
+            )) => {
                 return Ok(Introduction {
                     capabilities,
                     version: if v2 { Version::V2 } else { Version::V1 },
                     cgroups: cgroups.into(),
+                    cpu_cgroups: cpu_cgroups.into(),
                     init,
                 });
             }

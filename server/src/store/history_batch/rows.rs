@@ -1,4 +1,4 @@
-//! The rows of `invocations`, many to a statement, each value bound by itself: of a row of 19 columns in JSON, SQLite spends
+//! The rows of `invocations`, many to a statement, each value bound by itself: of a row of 20 columns in JSON, SQLite spends
 //! more time on finding the columns than on storing them.
 //!
 //! A statement has a number of rows that is among [`SIZES`], so that a handful of prepared ones serve every batch.
@@ -9,14 +9,14 @@ use sqlx::sqlite::SqliteArguments;
 use sqlx::{Arguments as _, SqliteConnection};
 use uuid::Uuid;
 
-use crate::model::InvocationRecord;
+use crate::model::{InvocationCounters, InvocationRecord};
 use crate::store::codes::{StoredCode, signed};
 
 /// Rows of a statement, largest first, down to a single one.
 const SIZES: [usize; 5] = [256, 64, 16, 4, 1];
 
 /// The columns, in the order in which [`NewInvocationRow::bind`] gives their values.
-const COLUMNS: [&str; 19] = [
+const COLUMNS: [&str; 20] = [
     "function_id",
     "id",
     "version",
@@ -36,6 +36,7 @@ const COLUMNS: [&str; 19] = [
     "attempts",
     "error",
     "trace",
+    "counters",
 ];
 
 /// A statement for each of [`SIZES`].
@@ -47,9 +48,10 @@ pub(super) struct NewInvocationRow {
     function: i64,
     id: Uuid,
     /// From `version` to `attempts`.
-    numbers: [Option<i64>; COLUMNS.len() - 4],
+    numbers: [Option<i64>; COLUMNS.len() - 5],
     error: Option<String>,
     trace: Option<String>,
+    counters: Option<String>,
 }
 
 impl NewInvocationRow {
@@ -83,6 +85,7 @@ impl NewInvocationRow {
             ],
             error,
             trace,
+            counters: record.counters.as_ref().map(counters),
         }
     }
 
@@ -93,7 +96,8 @@ impl NewInvocationRow {
             values.add(number)?;
         }
         values.add(self.error.as_deref())?;
-        values.add(self.trace.as_deref())
+        values.add(self.trace.as_deref())?;
+        values.add(self.counters.as_deref())
     }
 }
 
@@ -116,6 +120,18 @@ pub(super) async fn insert(
         }
     }
     Ok(stored)
+}
+
+/// See the migration.
+fn counters(counters: &InvocationCounters) -> String {
+    let InvocationCounters {
+        minor_faults,
+        major_faults,
+        preemptions,
+        pauses,
+        paused_us,
+    } = counters;
+    format!("[{minor_faults},{major_faults},{preemptions},{pauses},{paused_us}]")
 }
 
 /// The statement for this many rows.

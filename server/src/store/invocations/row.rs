@@ -2,7 +2,9 @@
 
 use uuid::Uuid;
 
-use crate::model::{InvocationId, InvocationRecord, Stages, StartKind, Status, Trigger};
+use crate::model::{
+    InvocationCounters, InvocationId, InvocationRecord, Stages, StartKind, Status, Trigger,
+};
 use crate::store::codes::{StoredCode, decode_error, narrow, timestamp, unsigned};
 
 /// An invocation as its columns hold it, with the name of its function or chain.
@@ -26,6 +28,7 @@ pub(super) struct InvocationRow {
     pub attempts: i64,
     pub error: Option<String>,
     pub trace: Option<String>,
+    pub counters: Option<String>,
 }
 
 impl InvocationRow {
@@ -47,6 +50,12 @@ impl InvocationRow {
                 recv: unsigned(self.recv_us),
                 total: unsigned(self.total_us),
             },
+            counters: self
+                .counters
+                .as_deref()
+                .map(counters)
+                .transpose()
+                .map_err(decode_error)?,
             request_bytes: unsigned(self.request_bytes),
             response_bytes: unsigned(self.response_bytes),
             attempts: narrow("number of attempts", self.attempts)?,
@@ -65,4 +74,16 @@ impl InvocationRow {
             logs: Vec::new(),
         })
     }
+}
+
+/// See the migration.
+fn counters(text: &str) -> serde_json::Result<InvocationCounters> {
+    let (minor_faults, major_faults, preemptions, pauses, paused_us) = serde_json::from_str(text)?;
+    Ok(InvocationCounters {
+        minor_faults,
+        major_faults,
+        preemptions,
+        pauses,
+        paused_us,
+    })
 }

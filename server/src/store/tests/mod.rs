@@ -95,6 +95,7 @@ fn finished(status: Status, logs: &[&str]) -> InvocationRecord {
         received_at: now,
         finished_at: None,
         stages_us: Stages::default(),
+        counters: None,
         request_bytes: u64::MAX,
         response_bytes: 0,
         attempts: 1,

@@ -92,6 +92,8 @@ async fn a_slower_version_is_refused_and_an_admin_overrides() {
     browser
         .open(&server, "/functions/summed/what-if?window=1h")
         .await;
+    let png = browser.png("#what-if-plot [data-png]").await;
+    assert!(png.0 >= 820 && png.1 >= 380, "{png:?}");
     let plot = "return Array.from(document.querySelectorAll('#what-if-plot img')) \
         .filter((image) => image.complete && image.naturalWidth > 0).length === 1;";
     browser.wait_until("the curve is drawn", plot).await;

@@ -22,6 +22,7 @@ mod network;
 mod pages;
 mod rows;
 mod sessions;
+mod tail;
 mod testing;
 
 use driver::Browser;

@@ -314,6 +314,11 @@ async fn history(contract: &Contract, client: &Client) {
             .await
             .expect(200);
         assert!(one.json()["status"].is_string(), "{}", one.text());
+        let path = format!("{path}/explain");
+        let template = "/api/v1/invocations/{id}/explain";
+        let why = contract.ask(client, Method::GET, template, &path).await;
+        let why = why.expect(200).json();
+        assert!(why["summary"].is_string(), "{why}");
     }
     contract
         .ask(client, Method::GET, template, "/api/v1/invocations/x")

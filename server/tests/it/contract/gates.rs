@@ -1,4 +1,4 @@
-//! A function's gate, and what other settings would have made of its calls.
+//! A function's gate, what other settings would have made of its calls, and how fast its versions run.
 
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use super::document::Contract;
 use crate::support::{Client, eventually};
 
 const GATE: &str = "/api/v1/functions/{name}/gate";
+const PERFORMANCE: &str = "/api/v1/functions/{name}/performance";
 const WHAT_IF: &str = "/api/v1/functions/{name}/what-if";
 
 /// There is a function `f`, which was called.
@@ -42,4 +43,14 @@ pub async fn ask(contract: &Contract, client: &Client) {
     let refused = format!("{path}&idle_timeout_s=x");
     let refused = contract.ask(client, Method::GET, WHAT_IF, &refused).await;
     refused.expect(422);
+
+    let path = "/api/v1/functions/f/performance?days=1";
+    let found = contract.ask(client, Method::GET, PERFORMANCE, path).await;
+    let versions = &found.expect(200).json()["versions"];
+    assert_eq!(versions[0]["version"], 1, "{versions}");
+    for (query, status) in [("f/performance?days=0", 422), ("nobody/performance", 404)] {
+        let path = format!("/api/v1/functions/{query}");
+        let found = contract.ask(client, Method::GET, PERFORMANCE, &path).await;
+        found.expect(status);
+    }
 }

@@ -105,6 +105,7 @@ fn an_outcome_shows_result_error_stages_and_log() {
 #[test]
 fn an_invocation_says_all_there_is() {
     let page = html(&InvocationPage {
+        explanation: Default::default(),
         chrome: chrome(),
         invocation: InvocationDetails {
             id: "id-1".into(),

@@ -68,6 +68,7 @@ fn experiment(is_open: bool) -> ExperimentPage {
         },
         remarks: vec!["Too noisy.".to_owned()],
         plots: vec![PlotView {
+            file: "experiment-7-cdf".into(),
             name: "Changes".to_owned(),
             address: "/lab/7/files/forest.svg".to_owned(),
             data: "data:image/svg+xml;base64,PHN2Zz4=".to_owned(),
