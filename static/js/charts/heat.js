@@ -207,6 +207,7 @@ export class HeatMap {
   leave() {
     if (document.activeElement === this.box) return;
     this.cursor = null;
+    this.box.classList.remove("heat-opens");
     this.draw();
   }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fantoccini::actions::{InputSource as _, MOUSE_BUTTON_LEFT, MouseActions, PointerAction};
 use serde_json::{Value, json};
 
 use super::driver::{Browser, DESKTOP};
@@ -36,24 +37,19 @@ URL.createObjectURL = (blob) => {
 document.querySelector(selector).click();
 ";
 
-/// Clicks the highest cell that holds something, the newest of them.
+/// Where in the window the highest cell is that holds something.
 const HIGHEST: &str = "
-// A second click would begin to leave the page anew.
-if (window.isLeft) return false;
 const box = document.getElementById('heat');
+box.scrollIntoView({ block: 'center' });
 const frame = box.querySelector('canvas').getBoundingClientRect();
 for (let y = 8; y < frame.height - 24; y += 2) {
-  for (let x = frame.width - 10; x > 60; x -= 2) {
+  for (let x = frame.width - 12; x > 60; x -= 3) {
     const at = { clientX: frame.left + x, clientY: frame.top + y, bubbles: true };
     box.dispatchEvent(new PointerEvent('pointermove', at));
-    if (box.classList.contains('heat-opens')) {
-      window.isLeft = true;
-      box.dispatchEvent(new MouseEvent('click', at));
-      return true;
-    }
+    if (box.classList.contains('heat-opens')) return [at.clientX - 2, at.clientY + 1];
   }
 }
-return false;";
+return null;";
 
 impl Browser {
     /// Clicks a chart's PNG button; width and height of the PNG that comes of it.
@@ -98,12 +94,26 @@ async fn a_point_of_the_heat_map_leads_to_its_explanation() {
     browser.wait_for_text("#latency-count", "121").await;
     browser.look("latency-p99-desktop-light").await;
     // The highest cell is the slow one's: above the 99th percentile, of 121.
-    eventually("a cell is opened", Duration::from_secs(30), || async {
-        // It may fail while the page is left.
-        let _ = browser.client.execute(HIGHEST, vec![]).await;
-        browser.path().await.ends_with("/cell").then_some(())
+    let place = eventually("the map is drawn", Duration::from_secs(30), || async {
+        let place = browser.client.execute(HIGHEST, vec![]).await.ok()?;
+        Some((place[0].as_f64()?, place[1].as_f64()?))
     })
     .await;
+    let (x, y) = place;
+    let button = MOUSE_BUTTON_LEFT;
+    let click = MouseActions::new("mouse".to_owned())
+        .then(PointerAction::MoveTo {
+            duration: None,
+            x,
+            y,
+        })
+        .then(PointerAction::Down { button })
+        .then(PointerAction::Up { button });
+    browser
+        .client
+        .perform_actions(click)
+        .await
+        .expect("a click");
     browser.find("#cell").await;
     browser.check_accessibility("a cell of the heat map").await;
     let cell = browser.client.current_url().await.expect("an address");
