@@ -12,6 +12,7 @@ mod arrivals;
 mod clock;
 mod connection;
 pub mod drive;
+mod endpoint;
 mod engine;
 mod pace;
 pub mod plan;

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::connection::Endpoint;
+use super::endpoint::Endpoint;
 use super::plan::Plan;
 use super::tls::{self, Tls};
 

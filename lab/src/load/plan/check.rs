@@ -128,7 +128,7 @@ impl Request {
         if self.body.len() > BODY_MAX {
             return refuse("body", format!("at most {BODY_MAX} bytes"));
         }
-        crate::load::connection::Endpoint::parse(&self.url)
+        crate::load::endpoint::Endpoint::parse(&self.url)
             .map(|_| ())
             .or_else(|rule| refuse("url", rule))
     }
