@@ -85,7 +85,6 @@ const BURST: Factor = Factor {
 
 const TRANSFER: Factor = Factor {
     group: "inline transfer",
-    replicas: 5,
     chain: 2,
     ..WARM
 };
