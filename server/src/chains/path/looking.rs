@@ -4,11 +4,13 @@
 //! Whoever waits for an answer looks at the gateway's rings in the receiving task's stead, one at a time. Meanwhile members need not
 //! ring; the announcement that the task sleeps is renewed afterwards, and the task woken where that comes too late.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hearth_abi::spin::{AdaptiveSpin, look};
-use hearth_chain::Looks;
+use hearth_chain::routes::Plan;
+use hearth_chain::{Looks, Member};
 use parking_lot::Mutex;
 use tokio::sync::oneshot::Receiver;
 
@@ -19,35 +21,53 @@ use crate::engine::Admitted;
 /// Descriptors that are taken between two looks at the answer.
 const AT_ONCE: usize = 16;
 
+/// Times that a route has each of its members, on average, from which it goes round.
+const ROUNDS: usize = 4;
+
 /// Whether it pays, and who is at it.
 #[derive(Debug)]
 pub(super) struct Looking {
     spin: Mutex<AdaptiveSpin>,
-    cores: u32,
+    /// Which members may look, by the route of a request.
+    by_route: Vec<Looks>,
 }
 
 impl Looking {
     /// Looks for so long at most; never, if that is zero. The host has so many processors.
-    pub(super) fn new(busy_poll: Duration, cores: u32) -> Self {
+    pub(super) fn new(busy_poll: Duration, cores: u32, plan: &Plan) -> Self {
+        let routes = plan.routes().iter();
         Self {
             spin: Mutex::new(AdaptiveSpin::new(busy_poll)),
-            cores,
+            by_route: routes
+                .map(|route| who_looks(route, plan.members(), cores))
+                .collect(),
         }
+    }
+}
+
+/// Which members may look on a route of a chain with so many: all, if there is a processor for each of them and one for this server.
+/// While a route goes round among a few, nobody else is needed.
+fn who_looks(route: &[Member], members: u8, cores: u32) -> Looks {
+    let on_route: BTreeSet<u8> = route.iter().map(|member| member.0).collect();
+    let goes_round =
+        route.len() >= ROUNDS * on_route.len() && !on_route.contains(&Member::GATEWAY.0);
+    let parties = match goes_round {
+        true => on_route.len(),
+        false => usize::from(members) + 1,
+    };
+    if parties > cores as usize {
+        Looks::InTurn
+    } else {
+        Looks::Everybody
     }
 }
 
 impl Path {
     /// Which instances may look for what comes next before they sleep.
-    pub(super) fn looks(&self, admitted: &Admitted) -> Looks {
-        // A processor for one instance of each member, and one for this server: a request alone finds the same ones each time.
-        let parties = self.spec.members.len() + 1;
-        if !admitted.has_free_core() {
-            Looks::Nobody
-        } else if parties > self.looking.cores as usize {
-            Looks::InTurn
-        } else {
-            Looks::Everybody
-        }
+    pub(super) fn looks(&self, route: u8, admitted: &Admitted) -> Looks {
+        let looks = self.looking.by_route.get(usize::from(route));
+        let looks = looks.filter(|_| admitted.has_free_core());
+        looks.copied().unwrap_or(Looks::Nobody)
     }
 
     /// Looks for an answer for as long as that is worth a processor; none if it has not come by then.
@@ -70,5 +90,30 @@ impl Path {
             self.bells.wake();
         }
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_look_where_there_is_a_processor_for_each() {
+        let route = |members: &[u8]| members.iter().copied().map(Member).collect::<Vec<_>>();
+        let two = route(&[1, 2]);
+        assert_eq!(who_looks(&two, 2, 2), Looks::InTurn);
+        assert_eq!(who_looks(&two, 2, 3), Looks::Everybody);
+        assert_eq!(
+            who_looks(&two, 9, 4),
+            Looks::InTurn,
+            "others may be called, or be on other routes"
+        );
+        let round = route(&[1, 2, 1, 2, 1, 2, 1, 2]);
+        assert_eq!(who_looks(&round, 2, 2), Looks::Everybody);
+        assert_eq!(who_looks(&round, 2, 1), Looks::InTurn);
+        assert_eq!(who_looks(&round[..6], 2, 2), Looks::InTurn);
+        let by_gateway = route(&[1, 0, 1, 0, 1, 0, 1, 0]);
+        assert_eq!(who_looks(&by_gateway, 1, 1), Looks::InTurn);
+        assert_eq!(who_looks(&by_gateway, 1, 2), Looks::Everybody);
     }
 }

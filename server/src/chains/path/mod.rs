@@ -147,6 +147,7 @@ impl Path {
         let names: Vec<Arc<str>> = gateway.chain(members).collect();
         let carrier = carrier(spec.transport, engine.busy_poll())?;
         let carry = Carry::create(carrier, engine, &board, &plan, spec.pool.blocks)?;
+        let looking = Looking::new(engine.busy_poll(), engine.cores(), &plan);
         Ok(Arc::new(Self {
             carrier,
             carry,
@@ -168,7 +169,7 @@ impl Path {
             news: Notify::new(),
             requests: AtomicU32::new(0),
             arrived: AtomicU64::new(0),
-            looking: Looking::new(engine.busy_poll(), engine.cores()),
+            looking,
             crowd: Crowd::new(engine.cores()),
             receiving: Mutex::default(),
             refused: names.iter().map(|_| AtomicU64::new(0)).collect(),

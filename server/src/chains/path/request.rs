@@ -145,7 +145,7 @@ impl Path {
                 deadline_unix_us: unix_us(deadline),
                 id: *request.id.0.as_bytes(),
                 trace: request.traceparent.as_deref().and_then(TraceContext::parse),
-                looks: self.looks(admitted),
+                looks: self.looks(route, admitted),
                 crowded: self.crowd.note(under_way),
             },
         );
