@@ -82,7 +82,12 @@ async fn run(tail: Weak<Inner>) {
             before == finished && now.saturating_duration_since(at) < IDLE_PERIOD
         });
         if !is_idle {
-            tail.sample();
+            // With many sandboxes it takes milliseconds, which no request is to wait for.
+            let sampled = tokio::task::spawn_blocking(move || tail.sample()).await;
+            if sampled.is_err() {
+                // The server ends.
+                return;
+            }
             last = Some((now, finished));
         }
     }
