@@ -105,6 +105,8 @@ async fn an_invocations_record_is_whole() {
         .unwrap()
         .keys()
         .map(String::as_str)
+        // Only what takes 50 µs or longer is counted.
+        .filter(|field| *field != "counters")
         .collect();
     for field in [
         "id",
