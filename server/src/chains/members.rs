@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Instant;
 
 use hearth_chain::Member;
 use hearth_chain::join::Join;
@@ -51,6 +52,8 @@ struct Joined {
     instance: Instance,
     /// Its limit in each period of the scheduler's, µs; 0 before it has one of its own.
     cpu_quota_us: u32,
+    /// When that was said.
+    cpu_limited_at: Option<Instant>,
 }
 
 /// See the module.
@@ -213,6 +216,7 @@ impl Members {
             seat: seat.clone(),
             instance,
             cpu_quota_us: 0,
+            cpu_limited_at: None,
         });
         // The new one is the last, and its own peer where a member may send to itself.
         let (others, new) = joined.split_at(joined.len() - 1);

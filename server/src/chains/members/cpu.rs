@@ -1,12 +1,16 @@
 //! What the members' instances take of the processors, and may take.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use super::Members;
 use crate::chains::CpuTime;
 
-/// A change of a limit by less than one part of so many is not made.
+/// A change of a limit by less than one part of so many is not made at once.
 const STEP: u64 = 20;
+/// After this long a limit is set in any case: small changes add up, and on a busy host an instance that has just been forked may not be
+/// in its cgroup when it is limited first.
+const RENEWED: Duration = Duration::from_secs(10);
 
 impl Members {
     /// Limits what instances take of the processors: `quota_us` says how much each of a member's may in each period of the
@@ -21,9 +25,13 @@ impl Members {
             for joined in of_member {
                 // Small changes are not worth the kernel's files.
                 let change = u64::from(joined.cpu_quota_us.abs_diff(quota));
-                if change * STEP > u64::from(quota) {
+                let is_old = joined
+                    .cpu_limited_at
+                    .is_none_or(|at| at.elapsed() >= RENEWED);
+                if is_old || change * STEP > u64::from(quota) {
                     joined.instance.limit_cpu(quota);
                     joined.cpu_quota_us = quota;
+                    joined.cpu_limited_at = Some(Instant::now());
                 }
             }
         }
