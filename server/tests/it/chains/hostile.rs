@@ -315,6 +315,10 @@ def handler(event, context):
                         assert_eq!(answer.json(), json!(["error", "Chain.Timeout"]), "{about}");
                     }
                     Called::Nothing => drop(answer.problem(504, "chain_timeout")),
+                    // The gateway may notice it before who calls has its error, and ends the request.
+                    Called::Error(_) if answer.status == 502 => {
+                        drop(answer.problem(502, "chain_rule_broken"));
+                    }
                     Called::Error(error_type) => {
                         assert_eq!(
                             answer.expect(200).json(),
@@ -329,7 +333,9 @@ def handler(event, context):
                             "{about}"
                         );
                     }
-                    Called::Any => drop(answer.expect(200)),
+                    // Who calls may have gone on by the time that the gateway ends who broke the rule, and its request.
+                    Called::Any if answer.status == 200 => {}
+                    Called::Any => drop(answer.problem(502, "chain_rule_broken")),
                 }
                 others_go_on(&client, what).await;
                 if matches!(expected, Called::Nothing) {
