@@ -233,14 +233,14 @@ impl Members {
             self.path.unseat(&seat, "it did not join");
             return Err(error);
         }
+        // Those who are told of it may send to it at once, and what it then sends is looked up by its seat.
+        self.path.seat(&seat);
         for other in others {
             // One that does not listen is ended; the new one is none the worse.
             if self.introduce(other, new).await.is_err() {
                 other.seat.hung.cancel();
             }
         }
-        drop(joined);
-        self.path.seat(&seat);
         Ok(seat)
     }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use hearth_chain::join::Join;
 use hearth_chain::routes::Seat as Entry;
 use hearth_chain::routes::choice::Candidate;
-use hearth_chain::{Board, ChainError, Descriptor, Instance, Member, PeerBoard, SendError};
+use hearth_chain::{Board, ChainError, Descriptor, Instance, Member, Note, PeerBoard, SendError};
 use tokio_util::sync::CancellationToken;
 
 use self::faults::Fault;
@@ -154,22 +154,36 @@ impl Path {
         self.seats
             .write()
             .retain(|other| other.instance != seat.instance);
+        self.take_what_was_sent();
+        self.end_requests(seat, reason, |request, note| {
+            seat.has_passed_in_vain(request, note)
+        });
         seat.board.end();
         self.keep_past(seat);
         self.carry.cut(seat.instance);
-        // Of each peer in turn: then what this one has sent is among them, however much the others send.
-        let peers = self.seats.read().len() + 1;
-        self.take_arrivals(self.shape.slots() as usize * peers);
+        self.take_what_was_sent();
         self.carry.close(seat.instance);
         if let Some(bell) = &seat.bell {
             self.bells.remove(bell.as_fd());
         }
         self.take_from_ended(seat.instance);
         self.carry.tell_end(seat.instance);
+        self.end_requests(seat, reason, |_, note| note.holder == seat.instance);
+        self.reclaim_grants(seat.instance);
+    }
+
+    /// Takes from each peer in turn: then what one of them has sent is among it, however much the others send.
+    fn take_what_was_sent(self: &Arc<Self>) {
+        let peers = self.seats.read().len() + 1;
+        self.take_arrivals(self.shape.slots() as usize * peers);
+    }
+
+    /// Ends the requests that fail with an instance.
+    fn end_requests(&self, seat: &Seat, reason: &str, fails: impl Fn(u32, Note) -> bool) {
         let member = self.name(seat.member);
         for (_, entry) in self.pending.remove_if(|request, entry| {
             let held = self.holding(entry.block);
-            held.is_ok_and(|note| seat.answers_for(request, note))
+            held.is_ok_and(|note| fails(request, note))
         }) {
             let member = member.to_string();
             let came = match seat.fault.get() {
@@ -184,7 +198,6 @@ impl Path {
             };
             entry.end(self, came);
         }
-        self.reclaim_grants(seat.instance);
     }
 
     /// The seat of an instance that takes requests.

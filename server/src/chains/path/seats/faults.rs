@@ -49,13 +49,11 @@ impl Seat {
             .map_or("the chain's time limit passed", |fault| &fault.rule)
     }
 
-    /// Whether this request ends with it: its block is noted as in its hands, or as passed to the gateway, which refused it.
-    pub(super) fn answers_for(&self, request: u32, note: Note) -> bool {
+    /// Whether this request ends with it though its block is noted as passed to the gateway, which refused it. That is to be asked
+    /// before anybody learns of its end: who called it answers the request then, and is about to pass it to the gateway as well.
+    pub(super) fn has_passed_in_vain(&self, request: u32, note: Note) -> bool {
         let refused = self.fault.get().and_then(|fault| fault.request);
-        match note.holder {
-            Instance::GATEWAY => refused == Some(request),
-            holder => holder == self.instance,
-        }
+        note.holder == Instance::GATEWAY && refused == Some(request)
     }
 
     /// Begins to count anew.
