@@ -1,7 +1,7 @@
 //! Who looks for what comes next before it sleeps, where a chain has more instances than the host has processors for them: one
 //! at a time.
 //!
-//! An instance that looks keeps a processor from the next one of the route. So whoever has passed a request on sleeps at once, and
+//! An instance that looks keeps a processor from the next one of the route. So whoever has passed a request on (not: called) sleeps at once, and
 //! the next one runs in its place: to be woken where somebody has just been busy takes a few microseconds, on a processor that
 //! has halted it takes tens. Whoever answers the gateway wakes one of those to which the gateway sends, and sleeps as well: that one
 //! looks for the next request.
@@ -58,7 +58,8 @@ impl Turn {
     /// Something has been sent.
     pub(crate) fn sent(&mut self, descriptor: &Descriptor) {
         if descriptor.target != Instance::GATEWAY {
-            self.rests = true;
+            // Who calls waits for the reply, and who replies may be called again: of both it may be worth looking.
+            self.rests = descriptor.kind == Kind::Pass;
         } else if ends(descriptor.kind) && !self.is_first {
             self.rests = true;
             // It fails for bad addresses only.
@@ -118,9 +119,11 @@ mod tests {
         turn.received(Instance::GATEWAY, &to(PEER, Kind::Pass));
         assert!(turn.is_first() && !turn.rests());
         turn.sent(&to(PEER, Kind::Call));
+        assert!(!turn.rests(), "the reply may come soon");
+        turn.sent(&to(PEER, Kind::Pass));
         assert!(turn.rests());
-        turn.received(PEER, &to(PEER, Kind::Reply));
-        assert!(!turn.rests() && turn.is_first(), "its own request goes on");
+        turn.received(PEER, &to(PEER, Kind::Call));
+        assert!(!turn.rests() && turn.is_first(), "requests still come here");
         turn.sent(&to(Instance::GATEWAY, Kind::Return));
         assert!(!turn.rests(), "the gateway answers that at once");
         turn.sent(&to(Instance::GATEWAY, Kind::End));
