@@ -5,6 +5,7 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -172,7 +173,20 @@ fn what_was_due_and_never_sent_is_told() {
 
 #[test]
 fn bursts_are_sent_at_once_and_after_the_answers_to_the_one_before() {
-    let peer = Peer::answers_after(Duration::from_millis(10));
+    // Answers a burst when it has all of it: none of its connections is free for another of its requests.
+    let arrived = Arc::new((Mutex::new(0), Condvar::new()));
+    let peer = Peer::start(move |number, stream| {
+        let whole = [30, 35, 535].into_iter().find(|whole| number < *whole);
+        let whole = whole.expect("no request more");
+        let (count, more) = &*arrived;
+        *count.lock().expect("no panic") += 1;
+        more.notify_all();
+        let waiting = count.lock().expect("no panic");
+        let wait = more.wait_timeout_while(waiting, Duration::from_secs(20), |count| *count < whole);
+        drop(wait.expect("no panic"));
+        answer(stream, b"ok")?;
+        Ok(true)
+    });
     let burst = |size| Burst { request: 0, size };
     let rounds = vec![
         Round {
