@@ -225,7 +225,8 @@ impl Path {
             .seats
             .read()
             .iter()
-            .filter(|seat| seat.member == member)
+            // What one gets that is about to be ended is lost with it.
+            .filter(|seat| seat.member == member && !seat.hung.is_cancelled())
             .filter_map(|seat| {
                 let on_the_way = sending.backlog(seat.instance)?;
                 Some(Candidate {
