@@ -7,7 +7,8 @@
 //! - [`load`]: the load generator.
 //! - [`platform`]: where functions are: Hearth's REST API, or a given endpoint.
 //! - [`run`]: an experiment from its configuration to its files.
-//! - [`stellar`]: STeLLAR's configuration and files. [`table`]: the tail table of its paper.
+//! - [`stellar`]: STeLLAR's configuration and files. [`table`]: the tail table of its paper. [`store`]: the object store of its storage
+//!   transfers.
 //! - [`duet`]: which of two versions is faster. [`suite`]: the same of two source trees with microbenchmarks.
 //! - [`overhead`]: what each layer has of a small invocation's time.
 //! - [`replay`]: recorded requests, sent once more to two versions.
@@ -27,5 +28,6 @@ pub mod replay;
 pub mod run;
 pub mod statistics;
 pub mod stellar;
+pub mod store;
 pub mod suite;
 pub mod table;

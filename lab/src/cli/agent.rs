@@ -9,8 +9,10 @@ use anyhow::Context;
 use clap::Args;
 
 use super::run::{Server, block_on};
+use super::store::Stored;
 use crate::job::agent::Agent;
 use crate::load::process::Generator;
+use crate::store::Program;
 
 /// Runs the experiments that were created in the console or by the API, one after the other, and reports to the server.
 #[derive(Args)]
@@ -26,11 +28,14 @@ pub(super) struct Run {
     /// Directory with source trees that experiments of the kind suite may name; their packages are installed, and their tests compiled, here
     #[arg(long, value_name = "DIR")]
     trees: Option<PathBuf>,
+    #[command(flatten)]
+    store: Stored,
 }
 
 impl Run {
-    pub(super) fn run(self, generator: Generator) -> anyhow::Result<()> {
+    pub(super) fn run(self, generator: Generator, store: &Program) -> anyhow::Result<()> {
         let client = self.server.client()?;
+        let store = self.store.source(store)?;
         let made = match self.out {
             Some(_) => None,
             None => Some(temporary().context("a temporary directory")?),
@@ -40,6 +45,7 @@ impl Run {
             generator,
             out: self.out.or_else(|| made.clone()).unwrap_or_default(),
             trees: self.trees,
+            store,
         };
         let done = block_on(async |cancelled| {
             let tell = |line: &str| eprintln!("{line}");

@@ -14,6 +14,7 @@ mod overhead;
 mod replay;
 mod run;
 mod stellar;
+mod store;
 mod suite;
 mod what_if;
 
@@ -23,6 +24,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::load::process::{self, Generator};
+use crate::store::Program;
 
 /// Exit status of a command that ran and fell short.
 const FELL_SHORT: u8 = 1;
@@ -65,6 +67,8 @@ enum Command {
     Fit(Box<fit::Fit>),
     /// Run experiments that a server has, and report to it
     Agent(Box<agent::Run>),
+    /// Run the object store of storage transfers, on another host than the server's
+    Store(Box<store::Store>),
     /// The load generator's own process
     #[command(hide = true)]
     Generator,
@@ -83,8 +87,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, own: &[&str]) -> Exit
     };
     let done = match arguments.command {
         Command::Load(load) => load.run().map(|()| 0),
-        Command::Run(run) => run.run(generator(own)).map(|()| 0),
-        Command::Stellar(stellar) => stellar.run(generator(own)).map(|()| 0),
+        Command::Run(run) => run.run(generator(own), &store(own)).map(|()| 0),
+        Command::Stellar(stellar) => stellar.run(generator(own), &store(own)).map(|()| 0),
         Command::Overhead(overhead) => overhead.run(&generator(own)).map(|()| 0),
         Command::Duet(duet) => duet.run(),
         Command::Suite(suite) => suite.run(),
@@ -92,7 +96,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, own: &[&str]) -> Exit
         Command::Replay(replay) => replay.run(),
         Command::WhatIf(what_if) => what_if.run().map(|()| 0),
         Command::Fit(fit) => fit.run(),
-        Command::Agent(agent) => agent.run(generator(own)).map(|()| 0),
+        Command::Agent(agent) => agent.run(generator(own), &store(own)).map(|()| 0),
+        Command::Store(store) => store.run().map(|()| 0),
         Command::Generator => process::serve().map(|()| 0).map_err(Into::into),
     };
     done.map_or_else(
@@ -109,6 +114,15 @@ fn generator(own: &[&str]) -> Generator {
     let arguments = own.iter().chain(&["generator"]);
     Generator {
         program: "/proc/self/exe".into(),
+        arguments: arguments.map(OsString::from).collect(),
+    }
+}
+
+/// The same program as the process of an object store. By its number, because another program starts it.
+fn store(own: &[&str]) -> Program {
+    let arguments = own.iter().chain(&["store", "--attached"]);
+    Program {
+        program: format!("/proc/{}/exe", std::process::id()).into(),
         arguments: arguments.map(OsString::from).collect(),
     }
 }

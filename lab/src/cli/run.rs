@@ -12,12 +12,14 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use super::load::Certificates;
+use super::store::Stored;
 use crate::load::process::Generator;
 use crate::platform::client::Client;
 use crate::platform::hearth::Hearth;
 use crate::run::{Done, Event, Settings, Target, run};
 use crate::stellar::Experiment;
 use crate::stellar::experiment::TEXT_MAX;
+use crate::store::Program;
 
 /// Between two lines of progress.
 const TELL_EVERY: Duration = Duration::from_secs(5);
@@ -54,6 +56,8 @@ pub(super) struct Run {
     endpoint: Option<String>,
     #[command(flatten)]
     trust: Certificates,
+    #[command(flatten)]
+    store: Stored,
     /// Directory that the run's directory is created in
     #[arg(long, default_value = "latency-samples")]
     out: PathBuf,
@@ -69,7 +73,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub(super) fn run(self, generator: Generator) -> anyhow::Result<()> {
+    pub(super) fn run(self, generator: Generator, store: &Program) -> anyhow::Result<()> {
         let name = self.experiment.display().to_string();
         let mut text = Vec::new();
         let file = File::open(&self.experiment).with_context(|| name.clone())?;
@@ -90,6 +94,7 @@ impl Run {
             processor: self.processor,
             prefix: None,
             trust: self.trust.read()?,
+            store: self.store.source(store)?,
         };
         let done = measure(&experiment, &settings)?;
         if let Some(error) = done.error {

@@ -5,13 +5,15 @@ use std::path::PathBuf;
 use anyhow::ensure;
 use clap::Args;
 
-use super::run::{Server, measure};
-use crate::job::spec::chosen;
+use super::run::{Server, block_on, measure};
+use super::store::Stored;
+use crate::job::spec::{chosen, measurable};
 use crate::load::Trust;
 use crate::load::process::Generator;
 use crate::platform::hearth::Hearth;
 use crate::run::{Settings, Target};
 use crate::stellar::schedule;
+use crate::store::Program;
 use crate::table::factors::{self, PAPER_SAMPLES, SAMPLES_MIN};
 use crate::table::{Table, render};
 
@@ -26,7 +28,7 @@ pub(super) struct Stellar {
     /// Measure only these factors, by their names, and always warm
     #[arg(long, value_delimiter = ',', conflicts_with = "all")]
     only: Vec<String>,
-    /// Measure bursts of 300 and 500, too
+    /// Measure bursts of 300 and 500, large payloads and the scheduling policy, too
     #[arg(long)]
     all: bool,
     /// Directory that the run's directory is created in
@@ -38,16 +40,31 @@ pub(super) struct Stellar {
     /// Processor for the load generator
     #[arg(long)]
     processor: Option<usize>,
+    #[command(flatten)]
+    store: Stored,
 }
 
 impl Stellar {
-    pub(super) fn run(self, generator: Generator) -> anyhow::Result<()> {
+    pub(super) fn run(self, generator: Generator, store: &Program) -> anyhow::Result<()> {
         ensure!(
             (SAMPLES_MIN..=PAPER_SAMPLES).contains(&self.samples),
             "samples: {SAMPLES_MIN} to {PAPER_SAMPLES}"
         );
         let factors =
             chosen(&self.only, self.all).map_err(|rule| anyhow::anyhow!("only: {rule}"))?;
+        let client = self.server.client()?;
+        let store = self.store.source(store)?;
+        let (factors, left_out) = match self.only.is_empty() {
+            // Whoever names storage transfers is told as an error that there are none.
+            false => (factors, None),
+            true => block_on(async |_| {
+                let prefix = format!("lab-{:x}", jiff::Timestamp::now().as_millisecond());
+                Ok(measurable(factors, &client, &store, &prefix).await)
+            })?,
+        };
+        if let Some(left_out) = &left_out {
+            eprintln!("left out: {left_out}");
+        }
         let experiment = factors::experiment(&factors, self.samples)?;
         let minutes = experiment
             .sub_experiments
@@ -57,7 +74,7 @@ impl Stellar {
             / 60.0;
         eprintln!("{} factors, about {minutes:.0} min", factors.len());
         let settings = Settings {
-            target: Target::Hearth(Hearth::new(self.server.client()?)),
+            target: Target::Hearth(Hearth::new(client)),
             generator,
             out: self.out,
             only: None,
@@ -65,10 +82,11 @@ impl Stellar {
             processor: self.processor,
             prefix: None,
             trust: Trust::default(),
+            store,
         };
         let done = measure(&experiment, &settings)?;
         // What was measured before an error is a table, too.
-        let table = Table::of(&done.sub_experiments, self.samples);
+        let table = Table::of(&done.sub_experiments, self.samples).without(left_out);
         table.write(&done.directory)?;
         print!("{}", render::text(&table));
         println!("{}", done.directory.display());

@@ -15,6 +15,7 @@ use super::run::{JobRunError, Outcome, Progress, Runner, run};
 use super::spec::Job;
 use crate::load::process::Generator;
 use crate::platform::client::{Client, ClientError};
+use crate::store::Source;
 
 /// Between two reports of progress.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
@@ -56,6 +57,8 @@ pub struct Agent {
     pub out: PathBuf,
     /// Where source trees are that suites may name.
     pub trees: Option<PathBuf>,
+    /// The object store of storage transfers.
+    pub store: Source,
 }
 
 impl Agent {
@@ -170,6 +173,7 @@ impl Agent {
             out: out.to_owned(),
             prefix: assigned.prefix.clone(),
             trees: self.trees.clone(),
+            store: self.store.clone(),
         };
         run(&job, &runner, cancelled, note).await
     }

@@ -19,6 +19,7 @@ use crate::platform::hearth::Hearth;
 use crate::replay::ReplayError;
 use crate::run::{self, Entry, Event, RunError, Settings, Target};
 use crate::stellar::{Experiment, schedule};
+use crate::store::Source;
 use crate::suite::SuiteError;
 use crate::table::Table;
 
@@ -98,6 +99,8 @@ pub struct Runner {
     pub prefix: String,
     /// Where source trees are that suites may name.
     pub trees: Option<PathBuf>,
+    /// The object store of storage transfers.
+    pub store: Source,
 }
 
 /// Runs an experiment. What was deployed is removed in any case.
@@ -145,6 +148,7 @@ async fn measure(
         processor: None,
         prefix: Some(runner.prefix.clone()),
         trust: Trust::default(),
+        store: runner.store.clone(),
     };
     let all = &experiment.sub_experiments;
     let rows = Mutex::new(Vec::new());
@@ -218,9 +222,11 @@ async fn table(
     cancelled: watch::Receiver<bool>,
     tell: &(dyn Fn(Progress) + Sync),
 ) -> Result<Outcome, JobRunError> {
-    let experiment = tail.experiment()?;
+    let (experiment, left_out) = tail
+        .measurable(&runner.client, &runner.store, &runner.prefix)
+        .await?;
     let done = measure(&experiment, runner, cancelled, tell).await?;
-    let table = Table::of(&done.sub_experiments, tail.samples);
+    let table = Table::of(&done.sub_experiments, tail.samples).without(left_out);
     table.write(&done.directory)?;
     let rows: Vec<Value> = table
         .rows
@@ -239,7 +245,7 @@ async fn table(
         })
         .collect();
     Ok(Outcome {
-        summary: json!({ "rows": rows }),
+        summary: json!({ "rows": rows, "left_out": table.left_out }),
         directory: done.directory,
         fell_short: false,
         was_cancelled: matches!(done.error, Some(RunError::Cancelled)),

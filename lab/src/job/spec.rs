@@ -9,7 +9,10 @@ use super::replay::Replay;
 use super::suite::Suite;
 use crate::duet::Subject;
 use crate::duet::run::DuetError;
+use crate::platform::client::Client;
+use crate::run::storage;
 use crate::stellar::{Experiment, ExperimentError};
+use crate::store::Source;
 use crate::table::Factor;
 use crate::table::factors::{self, FACTORS, PAPER_SAMPLES, SAMPLES_MIN};
 
@@ -179,6 +182,28 @@ impl Job {
 }
 
 impl Tail {
+    /// What is measured here, and what is left out and why.
+    ///
+    /// # Errors
+    /// As [`Self::experiment`].
+    pub async fn measurable(
+        &self,
+        client: &Client,
+        store: &Source,
+        prefix: &str,
+    ) -> Result<(Experiment, Option<String>), JobError> {
+        let all = self.experiment()?;
+        if !self.factors.is_empty() {
+            return Ok((all, None));
+        }
+        let (factors, left_out) = measurable(self.chosen()?, client, store, prefix).await;
+        Ok((factors::experiment(&factors, self.samples)?, left_out))
+    }
+
+    fn chosen(&self) -> Result<Vec<&'static Factor>, JobError> {
+        chosen(&self.factors, false).map_err(|rule| JobError::Field("factors", rule))
+    }
+
     /// What is measured.
     ///
     /// # Errors
@@ -191,9 +216,29 @@ impl Tail {
             );
             return Err(JobError::Field("samples", rule));
         }
-        let chosen =
-            chosen(&self.factors, false).map_err(|rule| JobError::Field("factors", rule))?;
-        Ok(factors::experiment(&chosen, self.samples)?)
+        Ok(factors::experiment(&self.chosen()?, self.samples)?)
+    }
+}
+
+/// Of factors that nobody has named, those that can be measured, and what is left out and why: storage transfers, where functions
+/// cannot use the object store.
+pub async fn measurable(
+    factors: Vec<&'static Factor>,
+    client: &Client,
+    store: &Source,
+    prefix: &str,
+) -> (Vec<&'static Factor>, Option<String>) {
+    let (stored, others): (Vec<&'static Factor>, Vec<_>) =
+        factors.iter().copied().partition(|one| one.uses_store());
+    if stored.is_empty() {
+        return (factors, None);
+    }
+    match storage::check(client, store, prefix).await {
+        Ok(()) => (factors, None),
+        Err(error) => {
+            let names: Vec<&str> = stored.iter().map(|one| one.name).collect();
+            (others, Some(format!("{}: {error}", names.join(", "))))
+        }
     }
 }
 

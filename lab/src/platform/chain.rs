@@ -120,6 +120,7 @@ mod tests {
             concurrency: 100,
             busy: Duration::ZERO,
             idle_timeout_s: 0,
+            transfer: None,
         };
         let chain = settings("x", &function, 3, 1 << 20);
         assert_eq!(chain["edges"], json!([["f0", "f1"], ["f1", "f2"]]));

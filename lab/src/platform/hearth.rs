@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::client::{Client, ClientError};
 use super::package::{archive, form};
+use super::transfer::{Transfer, TransferError};
 
 /// How far from the service time that is asked for the function may be.
 const PRECISION: f64 = 0.05;
@@ -40,6 +41,8 @@ pub struct Function {
     pub busy: Duration,
     /// Seconds after which an idle instance ends; 0 leaves it to the server.
     pub idle_timeout_s: u32,
+    /// Its storage transfers, if it has any.
+    pub transfer: Option<Transfer>,
 }
 
 /// A Hearth server, and what the lab has deployed to it.
@@ -55,7 +58,8 @@ pub struct Hearth {
 impl Function {
     /// Its time limit, in ms.
     pub(super) fn timeout_ms(&self) -> u64 {
-        30_000 + 2 * self.busy.as_millis() as u64
+        let transfer = self.transfer.as_ref().map_or(0, Transfer::time_ms);
+        30_000 + 2 * self.busy.as_millis() as u64 + transfer
     }
 }
 
@@ -65,6 +69,9 @@ pub enum HearthError {
     /// The server refuses, or does not answer.
     #[error(transparent)]
     Client(#[from] ClientError),
+    /// Functions cannot use the store.
+    #[error(transparent)]
+    Transfer(#[from] TransferError),
     /// The archive cannot be made.
     #[error("an archive of the function: {0}")]
     Archive(String),
@@ -135,7 +142,14 @@ impl Hearth {
         }
         let archive = archive(file, source, function.image_mb)
             .map_err(|error| HearthError::Archive(error.to_string()))?;
-        self.deploy_code(name, &settings, &archive).await
+        if let Some(transfer) = &function.transfer {
+            transfer.add_to(&mut settings);
+        }
+        let deployed = self.deploy_code(name, &settings, &archive).await;
+        deployed.map_err(|error| match (error, &function.transfer) {
+            (HearthError::Client(error), Some(transfer)) => transfer.explain(error),
+            (error, _) => error,
+        })
     }
 
     /// Deploys code with these settings, which name it; it is ready then.

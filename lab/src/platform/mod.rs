@@ -1,6 +1,8 @@
-//! Where functions are: [`hearth`] deploys them through its REST API, by way of [`client`], and [`chain`] makes them members of chains.
+//! Where functions are: [`hearth`] deploys them through its REST API, by way of [`client`]. [`chain`] makes them members of chains,
+//! [`transfer`] gives them an object store.
 
 pub mod chain;
 pub mod client;
 pub mod hearth;
 pub(crate) mod package;
+pub mod transfer;

@@ -8,6 +8,7 @@ use jiff::tz::TimeZone;
 use tokio::sync::watch;
 
 use crate::stellar::files::Log;
+use crate::store::Running;
 
 use super::{Event, RunError, Settings};
 
@@ -19,6 +20,8 @@ pub(super) struct Context<'a> {
     pub(super) zone: TimeZone,
     pub(super) cancelled: watch::Receiver<bool>,
     pub(super) tell: &'a (dyn Fn(Event<'_>) + Sync),
+    /// The object store, where there are storage transfers.
+    pub(super) store: Option<Running>,
     /// Begins the names of functions.
     pub(super) prefix: String,
 }

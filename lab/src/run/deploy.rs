@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::platform::hearth::{Function, Hearth};
+use crate::platform::transfer::Transfer;
 use crate::stellar::SubExperiment;
 
 use super::{Context, Event, RunError, Target};
@@ -90,15 +91,30 @@ async fn deploy(
         },
         busy: times.iter().copied().max().unwrap_or_default(),
         idle_timeout_s: experiment.idle_timeout_seconds,
+        transfer: context
+            .store
+            .as_ref()
+            .filter(|_| experiment.storage_transfer)
+            .map(|store| Transfer {
+                store: store.access().clone(),
+                bytes: experiment.payload_length_bytes,
+            }),
     };
     let (mut functions, mut chains) = (Vec::new(), Vec::new());
     for replica in 0..experiment.parallelism {
         context.check_cancelled()?;
         let name = format!("{}-{number}-{replica}", context.prefix);
         hearth.deploy(&name, &function).await?;
+        if replica == 0 && experiment.storage_transfer {
+            hearth.check_transfer(&name).await?;
+        }
         if experiment.is_chain() {
             let length = experiment.data_transfer_chain_length;
-            let payload = experiment.payload_length_bytes;
+            // Through storage, functions hand on nothing but a key.
+            let payload = match experiment.storage_transfer {
+                true => 0,
+                false => experiment.payload_length_bytes,
+            };
             hearth
                 .deploy_chain(&name, &function, length, payload)
                 .await?;

@@ -14,6 +14,7 @@ use crate::stellar::files::{
     create_directory, data_transfers, directory_name, latencies, statistics,
 };
 use crate::stellar::schedule::rounds;
+use crate::store::BUCKET;
 
 use super::deploy::{Prepared, since};
 use super::environment::Steal;
@@ -172,6 +173,10 @@ fn plan(
         .map(member)
         .collect();
     let others = others.join("%20");
+    let storage = match experiment.storage_transfer {
+        true => format!("&Bucket={BUCKET}&StorageTransfer=true"),
+        false => String::new(),
+    };
     let mut requests = Vec::new();
     for url in &prepared.urls {
         let separator = if url.contains('?') { '&' } else { '?' };
@@ -180,7 +185,7 @@ fn plan(
                 method: "GET".to_owned(),
                 // STeLLAR's parameters; Go prints lists like this.
                 url: format!(
-                    "{url}{separator}IncrementLimit={increments}&PayloadLengthBytes={}&DataTransferChainIDs=[{others}]",
+                    "{url}{separator}IncrementLimit={increments}&PayloadLengthBytes={}&DataTransferChainIDs=[{others}]{storage}",
                     experiment.payload_length_bytes
                 ),
                 headers: prepared.headers.clone(),

@@ -6,6 +6,7 @@ pub mod environment;
 mod measure;
 pub mod noise;
 pub(crate) mod result;
+pub mod storage;
 
 use std::fs;
 use std::io;
@@ -24,6 +25,7 @@ use crate::platform::client::ClientError;
 use crate::platform::hearth::{Hearth, HearthError};
 use crate::stellar::Experiment;
 use crate::stellar::files::{Log, create_directory};
+use crate::store::{Running, Source, StoreError};
 
 use context::Context;
 use environment::Environment;
@@ -58,6 +60,8 @@ pub struct Settings {
     pub prefix: Option<String>,
     /// Whose certificates an `https` address may have.
     pub trust: Trust,
+    /// The object store of storage transfers.
+    pub store: Source,
 }
 
 /// What has happened, for those who watch.
@@ -124,6 +128,9 @@ pub enum RunError {
     /// More requests failed than a tenth.
     #[error("sub-experiment {0}: given up after {1} failed requests")]
     TooManyFaults(usize, u64),
+    /// There is no store for storage transfers.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// It was cancelled.
     #[error("cancelled")]
     Cancelled,
@@ -162,6 +169,12 @@ pub async fn run(
         Target::Hearth(hearth) => Some(hearth.node().await?),
         Target::Endpoint(_) => None,
     };
+    let store = match &settings.target {
+        Target::Hearth(_) if uses_store(experiment, settings) => {
+            Some(Running::start(&settings.store).await?)
+        }
+        _ => None,
+    };
     let began = Timestamp::now();
     let file = |path: &Path| {
         let path = path.to_owned();
@@ -178,6 +191,7 @@ pub async fn run(
         zone,
         cancelled,
         tell,
+        store,
         prefix: settings
             .prefix
             .clone()
@@ -211,6 +225,9 @@ pub async fn run(
     match &error {
         Some(error) => context.log("error", &error.to_string()),
         None => context.log("info", "Done, exiting..."),
+    }
+    if let Some(store) = context.store {
+        store.stop().await;
     }
     Ok(Done {
         directory: context.directory,
@@ -248,6 +265,13 @@ async fn measure_all(
         }
     }
     (results, error)
+}
+
+/// Whether a sub-experiment that is wanted has storage transfers.
+fn uses_store(experiment: &Experiment, settings: &Settings) -> bool {
+    let wanted = |number: usize| settings.only.is_none_or(|only| only == number);
+    let mut all = experiment.sub_experiments.iter().enumerate();
+    all.any(|(number, one)| wanted(number) && one.storage_transfer)
 }
 
 async fn remove_all(context: &Context<'_>) -> Result<(), RunError> {

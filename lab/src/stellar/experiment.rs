@@ -92,7 +92,7 @@ pub struct SubExperiment {
     pub payload_length_bytes: usize,
     /// Functions that call each other, one after the other: a chain's members, if there are more than one.
     pub data_transfer_chain_length: usize,
-    /// Through storage; only false.
+    /// Whether the payload goes through an object store: each function puts it there, and the next one gets it.
     pub storage_transfer: bool,
     /// What STeLLAR plots. Only checked.
     pub visualization: String,

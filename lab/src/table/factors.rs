@@ -44,6 +44,8 @@ pub struct Factor {
     chain: usize,
     /// Bytes that the first of them hands on.
     payload: usize,
+    /// Whether through the object store.
+    storage: bool,
     /// How long the function is busy, in ms.
     busy_ms: u32,
     /// Requests that it handles at a time; 0 is all of a burst.
@@ -65,6 +67,7 @@ const WARM: Factor = Factor {
     burst: 1,
     chain: 1,
     payload: 0,
+    storage: false,
     busy_ms: 0,
     limit: 0,
 };
@@ -89,6 +92,12 @@ const TRANSFER: Factor = Factor {
     ..WARM
 };
 
+const STORAGE: Factor = Factor {
+    group: "storage transfer",
+    storage: true,
+    ..TRANSFER
+};
+
 /// A function that is busy for half a second. The paper's is for one, but a request waits 60 s in Hearth's queue at most, and the last of
 /// a burst of 100 that one instance handles waits for 99 others.
 const POLICY: Factor = Factor {
@@ -100,7 +109,7 @@ const POLICY: Factor = Factor {
 };
 
 /// All of them. MR and TR are relative to the first.
-pub static FACTORS: [Factor; 19] = [
+pub static FACTORS: [Factor; 23] = [
     Factor {
         paper_aws_tmr: Some(1.7),
         ..WARM
@@ -208,6 +217,34 @@ pub static FACTORS: [Factor; 19] = [
         ..TRANSFER
     },
     Factor {
+        name: "storage-1KB",
+        means: "a function hands 1 KB on through an object store",
+        payload: 1 << 10,
+        ..STORAGE
+    },
+    Factor {
+        name: "storage-1MB",
+        means: "a function hands 1 MB on through an object store",
+        payload: 1 << 20,
+        ..STORAGE
+    },
+    Factor {
+        name: "storage-4MB",
+        means: "a function hands 4 MB on through an object store",
+        payload: 4 << 20,
+        is_large: true,
+        ..STORAGE
+    },
+    Factor {
+        name: "storage-100MB",
+        means: "a function with 512 MB of memory hands 100 MB on through an object store",
+        payload: 100 << 20,
+        memory_mb: 512,
+        replicas: 2,
+        is_large: true,
+        ..STORAGE
+    },
+    Factor {
         name: "policy-1",
         means: "busy for 0.5 s, one request at a time",
         ..POLICY
@@ -231,6 +268,11 @@ impl Factor {
     /// Finds one by its name.
     pub fn named(name: &str) -> Option<&'static Self> {
         FACTORS.iter().find(|factor| factor.name == name)
+    }
+
+    /// Whether it needs an object store that functions can use.
+    pub fn uses_store(&self) -> bool {
+        self.storage
     }
 
     /// Bursts at the beginning that are left out: the first to each function, which finds no instance.
@@ -272,6 +314,7 @@ impl Factor {
             desired_service_times: vec![format!("{}ms", self.busy_ms)],
             payload_length_bytes: self.payload,
             data_transfer_chain_length: self.chain,
+            storage_transfer: self.storage,
             concurrency_limit: self.limit,
             idle_timeout_seconds: if self.is_cold { COLD_IDLE_S } else { 0 },
             ..SubExperiment::default()

@@ -40,6 +40,9 @@ pub fn text(table: &Table) -> String {
         "TMR: p99 / median. MR, TR: median and p99 / the warm median. AWS TMR: in the paper, with {} samples a point; here {}.",
         table.paper_samples, table.samples
     );
+    if let Some(left_out) = &table.left_out {
+        let _ = writeln!(text, "Left out: {left_out}");
+    }
     text
 }
 

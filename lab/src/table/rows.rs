@@ -49,6 +49,8 @@ pub struct Table {
     pub paper_samples: usize,
     /// In the order of [`FACTORS`].
     pub rows: Vec<Row>,
+    /// What was left out, and why.
+    pub left_out: Option<String>,
 }
 
 impl Table {
@@ -72,7 +74,14 @@ impl Table {
             samples,
             paper_samples: PAPER_SAMPLES,
             rows,
+            left_out: None,
         }
+    }
+
+    /// The same, with what was left out, and why.
+    #[must_use]
+    pub fn without(self, left_out: Option<String>) -> Self {
+        Self { left_out, ..self }
     }
 
     /// Writes its files: `table.json`, `table.csv`, `cdf.svg` and `histogram.svg`.

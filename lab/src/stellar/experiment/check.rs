@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{Experiment, FUNCTIONS, SubExperiment};
 use crate::load::plan::{CONNECTIONS_MAX, DURATION_MAX, REQUESTS_MAX};
 use crate::stellar::{duration, schedule};
+use crate::store::OBJECT_MAX;
 
 /// Longest title, which becomes part of a directory's name.
 const TITLE_MAX: usize = 100;
@@ -131,7 +132,11 @@ impl SubExperiment {
         within(
             self.payload_length_bytes,
             0,
-            PAYLOAD_MAX,
+            if self.storage_transfer {
+                OBJECT_MAX as usize
+            } else {
+                PAYLOAD_MAX
+            },
             "PayloadLengthBytes",
         )?;
         let is_bar = self
@@ -163,8 +168,8 @@ impl SubExperiment {
             let rule = "only 0ms with an endpoint, or BusySpinIncrements: how fast its function spins is not known";
             return Err(("DesiredServiceTimes", rule.to_owned()));
         }
-        if self.storage_transfer {
-            let rule = "false: functions here share no storage that a payload could go through";
+        if self.storage_transfer && has_endpoint {
+            let rule = "false with an endpoint: which storage its function uses is not known";
             return Err(("StorageTransfer", rule.to_owned()));
         }
         within(
@@ -176,7 +181,7 @@ impl SubExperiment {
         if has_endpoint {
             return Ok(());
         }
-        if self.is_chain() {
+        if self.is_chain() && !self.storage_transfer {
             within(
                 self.payload_length_bytes,
                 0,

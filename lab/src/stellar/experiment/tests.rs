@@ -117,7 +117,6 @@ fn bad_fields_are_named() {
         ("FunctionImageSizeMB", json!(201)),
         ("DataTransferChainLength", json!(65)),
         ("ConcurrencyLimit", json!(501)),
-        ("StorageTransfer", json!(true)),
     ] {
         let value = changed(|value| value["SubExperiments"][0][field] = bad.clone());
         let text = refusal(&value, false);
