@@ -9,7 +9,9 @@ use clap::Args;
 use tokio::net::TcpListener;
 
 use super::run::block_on;
-use crate::store::process::{Access, Program, Source, bucket, random, serve_attached};
+use crate::store::Access;
+use crate::store::access::Keys;
+use crate::store::process::{Program, Source, bucket, random, serve_attached};
 
 /// Fewest characters of a token that somebody chooses.
 const TOKEN_MIN: usize = 16;
@@ -34,10 +36,11 @@ pub(super) struct Store {
 /// Where the store of a run is.
 #[derive(Args)]
 pub(super) struct Stored {
-    /// Object store for storage transfers: one of hearth lab store on another host [default: the run starts one, which takes root]
+    /// Object store for storage transfers: one of hearth lab store on another host, or a bucket of S3 (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
+    /// AWS_SESSION_TOKEN, AWS_REGION), at an address that begins with http:// [default: the run starts one, which takes root]
     #[arg(long = "store", env = "HEARTH_STORE", value_name = "URL")]
     url: Option<String>,
-    /// Its token
+    /// Token of hearth lab store
     #[arg(long, env = "HEARTH_STORE_TOKEN", hide_env_values = true)]
     store_token: Option<String>,
 }
@@ -47,10 +50,21 @@ impl Stored {
         let Some(url) = self.url else {
             return Ok(Source::Own(own.clone()));
         };
-        let token = self
-            .store_token
-            .context("the store's token is needed: HEARTH_STORE_TOKEN or --store-token")?;
-        Ok(Source::At(Access::new(&url, &token)?))
+        if let Some(token) = self.store_token {
+            return Ok(Source::At(Access::with_token(&url, &token)?));
+        }
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let keys = variable("AWS_ACCESS_KEY_ID").zip(variable("AWS_SECRET_ACCESS_KEY"));
+        let (id, secret) = keys.context(
+            "the store's token is needed (HEARTH_STORE_TOKEN), or S3's keys (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)",
+        )?;
+        let keys = Keys {
+            id,
+            secret,
+            session_token: variable("AWS_SESSION_TOKEN"),
+            region: variable("AWS_REGION").unwrap_or_else(|| "us-east-1".to_owned()),
+        };
+        Ok(Source::At(Access::with_keys(&url, keys)?))
     }
 }
 

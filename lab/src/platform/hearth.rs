@@ -143,7 +143,7 @@ impl Hearth {
         let archive = archive(file, source, function.image_mb)
             .map_err(|error| HearthError::Archive(error.to_string()))?;
         if let Some(transfer) = &function.transfer {
-            transfer.add_to(&mut settings);
+            transfer.add_to(name, &mut settings);
         }
         let deployed = self.deploy_code(name, &settings, &archive).await;
         deployed.map_err(|error| match (error, &function.transfer) {

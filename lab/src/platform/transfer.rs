@@ -1,11 +1,11 @@
 //! Storage transfers: what a function needs to use an object store, and what keeps it from that.
 
 use hyper::{Method, StatusCode};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::client::ClientError;
 use super::hearth::{Hearth, HearthError};
-use crate::store::{Access, BUCKET};
+use crate::store::Access;
 
 /// Bytes in a ms of each transfer, at least, that a function's time limit allows for.
 const BYTES_PER_MS: u64 = 4 << 10;
@@ -17,6 +17,8 @@ pub struct Transfer {
     pub store: Access,
     /// Bytes of a payload.
     pub bytes: usize,
+    /// Functions that call each other: all of this one's code.
+    pub functions: usize,
 }
 
 /// Why functions cannot use the store.
@@ -49,9 +51,9 @@ impl Transfer {
         2 * self.bytes as u64 / BYTES_PER_MS
     }
 
-    /// Adds the store's address and token to a function's settings, and its only way out: to the store.
-    pub(super) fn add_to(&self, settings: &mut Value) {
-        settings["env"] = json!({"STORE": self.store.authority, "STORE_TOKEN": self.store.token});
+    /// Adds to a function's settings what it needs to use the store, and its only way out: to the store.
+    pub(super) fn add_to(&self, name: &str, settings: &mut Value) {
+        settings["env"] = self.store.environment(name, self.functions);
         settings["network"] = self.store.policy();
     }
 
@@ -78,9 +80,9 @@ impl Hearth {
     ///
     /// # Errors
     /// It does not.
-    pub async fn check_transfer(&self, name: &str) -> Result<(), HearthError> {
+    pub async fn check_transfer(&self, name: &str, bucket: &str) -> Result<(), HearthError> {
         let path = format!(
-            "{}?PayloadLengthBytes=1&Bucket={BUCKET}&StorageTransfer=true",
+            "{}?PayloadLengthBytes=1&Bucket={bucket}&StorageTransfer=true",
             Self::path(name)
         );
         let done = self.client().send(Method::GET, &path, None).await;

@@ -81,6 +81,8 @@ async fn deploy(
 ) -> Result<Prepared, RunError> {
     // Parsed when the experiment was read.
     let times = experiment.service_times().unwrap_or_default();
+    let store = context.store.as_ref();
+    let store = store.filter(|_| experiment.storage_transfer);
     let function = Function {
         source: experiment.function.clone(),
         memory_mb: experiment.function_memory_mb,
@@ -91,22 +93,22 @@ async fn deploy(
         },
         busy: times.iter().copied().max().unwrap_or_default(),
         idle_timeout_s: experiment.idle_timeout_seconds,
-        transfer: context
-            .store
-            .as_ref()
-            .filter(|_| experiment.storage_transfer)
-            .map(|store| Transfer {
-                store: store.access().clone(),
-                bytes: experiment.payload_length_bytes,
-            }),
+        transfer: store.map(|store| Transfer {
+            store: store.access().clone(),
+            bytes: experiment.payload_length_bytes,
+            functions: experiment.data_transfer_chain_length,
+        }),
     };
     let (mut functions, mut chains) = (Vec::new(), Vec::new());
     for replica in 0..experiment.parallelism {
         context.check_cancelled()?;
         let name = format!("{}-{number}-{replica}", context.prefix);
+        if let Some(store) = store {
+            store.note(&name, experiment.data_transfer_chain_length);
+        }
         hearth.deploy(&name, &function).await?;
-        if replica == 0 && experiment.storage_transfer {
-            hearth.check_transfer(&name).await?;
+        if let Some(store) = store.filter(|_| replica == 0) {
+            hearth.check_transfer(&name, &store.access().bucket).await?;
         }
         if experiment.is_chain() {
             let length = experiment.data_transfer_chain_length;

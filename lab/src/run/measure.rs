@@ -14,7 +14,6 @@ use crate::stellar::files::{
     create_directory, data_transfers, directory_name, latencies, statistics,
 };
 use crate::stellar::schedule::rounds;
-use crate::store::BUCKET;
 
 use super::deploy::{Prepared, since};
 use super::environment::Steal;
@@ -173,10 +172,11 @@ fn plan(
         .map(member)
         .collect();
     let others = others.join("%20");
-    let storage = match experiment.storage_transfer {
-        true => format!("&Bucket={BUCKET}&StorageTransfer=true"),
-        false => String::new(),
-    };
+    let store = context.store.as_ref();
+    let store = store.filter(|_| experiment.storage_transfer);
+    let storage = store.map_or_else(String::new, |store| {
+        format!("&Bucket={}&StorageTransfer=true", store.access().bucket)
+    });
     let mut requests = Vec::new();
     for url in &prepared.urls {
         let separator = if url.contains('?') { '&' } else { '?' };

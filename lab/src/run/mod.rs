@@ -184,7 +184,7 @@ pub async fn run(
     let directory = create_directory(&settings.out, &began.as_second().to_string());
     let directory = directory.map_err(file(&settings.out))?;
     let zone = TimeZone::system();
-    let context = Context {
+    let mut context = Context {
         settings,
         log: Mutex::new(Log::create(&directory, zone.clone()).map_err(file(&directory))?),
         directory,
@@ -203,6 +203,11 @@ pub async fn run(
     );
     let (results, error) = measure_all(&context, experiment).await;
     let left = remove_all(&context).await;
+    // Not before the functions that use it.
+    let stopped = match context.store.take() {
+        Some(store) => store.stop().await.map_err(RunError::LeftBehind),
+        None => Ok(()),
+    };
     let summary = Summary {
         lab_version: env!("CARGO_PKG_VERSION"),
         began_at: began,
@@ -221,13 +226,10 @@ pub async fn run(
     let path = context.directory.join("experiment.json");
     result::write(&path, &summary).map_err(file(&path))?;
     // The first one is told; what is left behind is in the log in any case.
-    let error = error.or(left.err());
+    let error = error.or(left.err()).or(stopped.err());
     match &error {
         Some(error) => context.log("error", &error.to_string()),
         None => context.log("info", "Done, exiting..."),
-    }
-    if let Some(store) = context.store {
-        store.stop().await;
     }
     Ok(Done {
         directory: context.directory,

@@ -26,15 +26,18 @@ pub async fn check(client: &Client, store: &Source, prefix: &str) -> Result<(), 
         transfer: Some(Transfer {
             store: store.access().clone(),
             bytes: 1,
+            functions: 1,
         }),
     };
     let checked = async {
+        store.note(&name, 1);
         hearth.deploy(&name, &function).await?;
-        hearth.check_transfer(&name).await
+        let bucket = &store.access().bucket;
+        hearth.check_transfer(&name, bucket).await
     };
     let checked = checked.await;
     let removed = hearth.remove_all().await;
-    store.stop().await;
+    let stopped = store.stop().await;
     checked?;
-    removed.map_err(RunError::LeftBehind)
+    removed.and(stopped).map_err(RunError::LeftBehind)
 }

@@ -8,17 +8,20 @@
 //! In a namespace of its own, because functions reach none of the host's addresses, whatever their policy. It ends with the process,
 //! and its interfaces and objects with it, also if both are killed.
 //!
-//! - [`process`]: the store as a process that a run starts, or one that is there already. [`link`]: its way out.
+//! - [`process`]: the store as a process that a run starts, or one that is there already. [`link`]: its way out. [`access`]: what
+//!   functions need to use it, or S3.
 //! - [`serve`]: connections and requests. [`request`]: what a request asks for, and refusals.
 //! - [`objects`]: what is stored.
 
+pub mod access;
 mod link;
 mod objects;
 pub mod process;
 mod request;
 pub mod serve;
 
-pub use process::{Access, Program, Running, Source, StoreError};
+pub use access::Access;
+pub use process::{Program, Running, Source, StoreError};
 pub use serve::Store;
 
 /// The only bucket.

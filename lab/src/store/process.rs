@@ -15,18 +15,18 @@ use std::io::{self, BufRead as _, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hyper::Uri;
 use tokio::io::{
     AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader,
 };
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use super::access::{Access, AddressError};
 use super::link::{Link, NETWORK};
 use super::{BUCKET, PORT, Store};
 
@@ -60,32 +60,12 @@ pub enum Source {
     At(Access),
 }
 
-/// What functions need to use a store.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Access {
-    /// Host and port.
-    pub authority: String,
-    /// The token.
-    pub token: String,
-    /// What the administrator opens to functions, as `HEARTH_NETWORK_ALLOW_PRIVATE` takes it.
-    pub network: String,
-}
-
-impl std::fmt::Debug for Access {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Without the token.
-        f.debug_struct("Access")
-            .field("authority", &self.authority)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Why there is no store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The address is not one of a store.
-    #[error("{0:?} is not an address of a store, such as http://192.0.2.7:9000")]
-    Address(String),
+    #[error(transparent)]
+    Address(#[from] AddressError),
     /// The process does not start, or its pipes fail.
     #[error("the store: {0}")]
     Io(#[from] io::Error),
@@ -99,40 +79,13 @@ pub enum StoreError {
     Silent(Duration),
 }
 
-impl Access {
-    /// To a store at an address such as `http://192.0.2.7:9000`.
-    ///
-    /// # Errors
-    /// An address that is none, or has a path.
-    pub fn new(url: &str, token: &str) -> Result<Self, StoreError> {
-        let bad = || StoreError::Address(url.to_owned());
-        let uri: Uri = url.parse().map_err(|_| bad())?;
-        let authority = uri.authority().ok_or_else(bad)?;
-        let has_path = uri
-            .path_and_query()
-            .is_some_and(|path| path.as_str() != "/");
-        if uri.scheme_str() != Some("http") || has_path || authority.as_str().contains('@') {
-            return Err(bad());
-        }
-        let port = authority.port_u16().unwrap_or(80);
-        Ok(Self {
-            authority: format!("{}:{port}", authority.host()),
-            token: token.to_owned(),
-            network: authority.host().trim_matches(['[', ']']).to_owned(),
-        })
-    }
-
-    /// The policy of a function that reaches the store and nothing else.
-    pub fn policy(&self) -> serde_json::Value {
-        serde_json::json!({ "allow": [format!("{}/tcp", self.authority)] })
-    }
-}
-
 /// A store that may be used.
 #[derive(Debug)]
 pub struct Running {
     access: Access,
     own: Option<Own>,
+    /// Objects in a store that stays.
+    left: Mutex<Vec<String>>,
 }
 
 #[derive(Debug)]
@@ -154,6 +107,7 @@ impl Running {
                 return Ok(Self {
                     access: access.clone(),
                     own: None,
+                    left: Mutex::default(),
                 });
             }
             Source::Own(program) => program,
@@ -178,15 +132,12 @@ impl Running {
         let token = format!("{:032x}{:032x}", random()?, random()?);
         match lead(&mut child, &token).await {
             Ok((input, link)) => {
-                let access = Access {
-                    authority: format!("{}:{PORT}", link.inside()),
-                    token,
-                    network: NETWORK.to_owned(),
-                };
+                let authority = format!("{}:{PORT}", link.inside());
                 let own = Own { child, input, link };
                 Ok(Self {
-                    access,
+                    access: Access::own(authority, token, NETWORK),
                     own: Some(own),
+                    left: Mutex::default(),
                 })
             }
             Err(StoreError::Ended(_)) => Err(StoreError::Ended(last_words(&mut child).await)),
@@ -199,10 +150,26 @@ impl Running {
         &self.access
     }
 
-    /// Ends the run's own with all that is stored.
-    pub async fn stop(self) {
+    /// Notes that a function, alone or as the first of a chain of so many, stores objects under its name.
+    pub fn note(&self, name: &str, functions: usize) {
+        self.left().extend(self.access.removals(name, functions));
+    }
+
+    /// Ends the run's own with all that is stored; removes its objects from one that stays, as far as it is known which they are.
+    ///
+    /// # Errors
+    /// What is left, with the reason.
+    pub async fn stop(self) -> Result<(), String> {
+        let left = std::mem::take(&mut *self.left());
+        for (done, path) in left.iter().enumerate() {
+            let removed = timeout(STEP_WITHIN, remove(&self.access.authority, path)).await;
+            let removed = removed.map_err(|_| "no answer".to_owned()).flatten();
+            removed.map_err(|reason| {
+                format!("{} objects in the store ({reason})", left.len() - done)
+            })?;
+        }
         let Some(own) = self.own else {
-            return;
+            return Ok(());
         };
         let Own {
             mut child,
@@ -214,6 +181,29 @@ impl Running {
             let _ = child.kill().await;
         }
         link.remove().await;
+        Ok(())
+    }
+
+    fn left(&self) -> MutexGuard<'_, Vec<String>> {
+        // Nothing panics while it is held.
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Removes an object by the path that is signed for it.
+async fn remove(authority: &str, path: &str) -> Result<(), String> {
+    let fail = |error: io::Error| error.to_string();
+    let mut stream = TcpStream::connect(authority).await.map_err(fail)?;
+    // Without the default port, as it was signed.
+    let host = authority.strip_suffix(":80").unwrap_or(authority);
+    let request = format!("DELETE {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.map_err(fail)?;
+    let mut output = BufReader::new(stream);
+    let status = line(&mut output).await.map_err(fail)?;
+    match status.split(' ').nth(1) {
+        // One that was never put is removed, too.
+        Some("200" | "204" | "404") => Ok(()),
+        _ => Err(status),
     }
 }
 
@@ -324,28 +314,6 @@ pub fn bucket(address: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_function_reaches_the_store_and_nothing_else() {
-        let access = Access::new("http://192.0.2.7:9000/", "secret").expect("a store");
-        assert_eq!(
-            access.policy().to_string(),
-            r#"{"allow":["192.0.2.7:9000/tcp"]}"#
-        );
-        assert_eq!(access.network, "192.0.2.7");
-        assert!(!format!("{access:?}").contains("secret"));
-        let access = Access::new("http://[2001:db8::7]", "").expect("a store");
-        assert_eq!(
-            (access.authority.as_str(), access.network.as_str()),
-            ("[2001:db8::7]:80", "2001:db8::7")
-        );
-        for bad in ["", "a:9000", "https://a/", "http://a/b", "http://u@a"] {
-            assert!(
-                matches!(Access::new(bad, ""), Err(StoreError::Address(_))),
-                "{bad}"
-            );
-        }
-    }
 
     #[tokio::test]
     async fn a_program_that_is_no_store_is_told_by_what_it_says() {

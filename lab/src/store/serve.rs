@@ -308,11 +308,12 @@ mod tests {
     use std::net::SocketAddr;
 
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::task::yield_now;
     use tokio::time::{interval, timeout};
 
     use super::*;
 
-    /// A store that is impatient, and its address.
+    /// A store that is impatient, and its address. It waits for a connection.
     async fn impatient() -> (Arc<Store>, SocketAddr) {
         let mut store = Store::new(std::env::temp_dir(), "secret".to_owned());
         store.patience = Patience {
@@ -323,7 +324,11 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("its address");
         let store = Arc::new(store);
+        let all = store.connections.available_permits();
         tokio::spawn(store.clone().serve(listener));
+        while store.connections.available_permits() == all {
+            yield_now().await;
+        }
         (store, address)
     }
 

@@ -2,4 +2,5 @@
 
 mod load;
 mod run;
+mod store;
 mod support;

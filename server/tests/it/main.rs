@@ -62,6 +62,7 @@ mod secrets;
 mod slow_clients;
 mod stages;
 mod starters;
+mod storage;
 mod suites;
 mod tail;
 mod threads;

@@ -146,6 +146,27 @@ fn bad_fields_are_named() {
 }
 
 #[test]
+fn storage_transfers_may_be_as_large_as_an_object() {
+    let with = |bytes: u64, length: usize| {
+        json!({"SubExperiments": [{
+            "Title": "t", "Bursts": 1, "BurstSizes": [1], "IATSeconds": 0, "StorageTransfer": true,
+            "DataTransferChainLength": length, "PayloadLengthBytes": bytes,
+        }]})
+    };
+    let read = |value: Value| Experiment::read(value.to_string().as_bytes(), false);
+    for (bytes, length) in [(100 << 20, 2), (512 << 20, 2), (1 << 30, 1)] {
+        let experiment = read(with(bytes, length)).expect("good");
+        assert!(experiment.sub_experiments[0].storage_transfer);
+    }
+    for (bytes, length) in [((1 << 30) + 1, 1), (513 << 20, 2)] {
+        let text = refusal(&with(bytes, length), false);
+        assert!(text.contains("PayloadLengthBytes"), "{text}");
+    }
+    // What an endpoint's function does is its own affair.
+    assert!(refusal(&with(1, 1), true).contains("StorageTransfer"));
+}
+
+#[test]
 fn limits_hold_for_all_that_happens_at_once() {
     let one = |fields: Value| {
         let mut one = json!({"Title": "t", "Bursts": 2, "BurstSizes": [1], "IATSeconds": 1});
