@@ -7,8 +7,8 @@ use std::sync::Arc;
 use anyhow::{Context, ensure};
 use clap::Args;
 use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
 
-use super::run::block_on;
 use crate::store::Access;
 use crate::store::access::Keys;
 use crate::store::process::{Program, Source, bucket, random, serve_attached};
@@ -50,7 +50,7 @@ impl Stored {
         let Some(url) = self.url else {
             return Ok(Source::Own(own.clone()));
         };
-        if let Some(token) = self.store_token {
+        if let Some(token) = self.store_token.filter(|token| !token.is_empty()) {
             return Ok(Source::At(Access::with_token(&url, &token)?));
         }
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -70,11 +70,10 @@ impl Stored {
 
 impl Store {
     pub(super) fn run(self) -> anyhow::Result<()> {
-        let directory = self.directory.unwrap_or_else(std::env::temp_dir);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
         if self.attached {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()?;
             let served = runtime.block_on(serve_attached());
             // Not waiting for a read of stdin that may be pending.
             runtime.shutdown_background();
@@ -95,14 +94,18 @@ impl Store {
                 token
             }
         };
-        block_on(async |mut cancelled| {
+        let directory = self.directory.unwrap_or_else(std::env::temp_dir);
+        runtime.block_on(async {
+            let mut terminate = signal(SignalKind::terminate())?;
+            let mut interrupt = signal(SignalKind::interrupt())?;
             let listener = TcpListener::bind(self.listen).await;
             let listener = listener.with_context(|| self.listen.to_string())?;
             println!("{}", bucket(&listener.local_addr()?.to_string()));
             let store = Arc::new(crate::store::Store::new(directory, token));
             tokio::select! {
                 () = store.serve(listener) => {}
-                _ = cancelled.wait_for(|is_cancelled| *is_cancelled) => {}
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
             }
             Ok(())
         })

@@ -156,7 +156,8 @@ impl Access {
         };
         let (bucket, credentials) = &**signer;
         let removal = |number: usize| {
-            let action = bucket.delete_object(Some(credentials), &object(name, number));
+            let object = object(name, number);
+            let action = bucket.delete_object(Some(credentials), &object);
             target(action.sign(SIGNED_FOR).as_str())
         };
         (1..=functions).map(removal).collect()
