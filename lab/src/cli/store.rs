@@ -11,7 +11,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::store::Access;
 use crate::store::access::Keys;
-use crate::store::process::{Program, Source, bucket, random, serve_attached};
+use crate::store::attached;
+use crate::store::process::{Program, Source, bucket, random};
 
 /// Fewest characters of a token that somebody chooses.
 const TOKEN_MIN: usize = 16;
@@ -74,7 +75,7 @@ impl Store {
             .enable_all()
             .build()?;
         if self.attached {
-            let served = runtime.block_on(serve_attached());
+            let served = runtime.block_on(attached::serve());
             // Not waiting for a read of stdin that may be pending.
             runtime.shutdown_background();
             return Ok(served?);

@@ -13,8 +13,8 @@ use crate::duet::order::Role;
 use crate::duet::report::Stage;
 use crate::duet::run::Progress;
 use crate::duet::trials::{FAULTS_MAX, Fault, Repeat, Trials};
+use crate::platform::calibrate::stage;
 use crate::platform::client::Client;
-use crate::platform::hearth::stage;
 use crate::statistics::quantile::linear;
 
 /// Most arrivals under way; later ones are left out until one is over, so that no replay takes the host down.

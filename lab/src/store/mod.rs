@@ -8,12 +8,14 @@
 //! In a namespace of its own, because functions reach none of the host's addresses, whatever their policy. It ends with the process,
 //! and its interfaces and objects with it, also if both are killed.
 //!
-//! - [`process`]: the store as a process that a run starts, or one that is there already. [`link`]: its way out. [`access`]: what
+//! - [`process`]: the store as a process that a run starts, or one that is there already. [`attached`]: that process. [`link`]: its way out. [`access`]: what
 //!   functions need to use it, or S3.
 //! - [`serve`]: connections and requests. [`request`]: what a request asks for, and refusals.
-//! - [`objects`]: what is stored.
+//! - [`objects`]: what is stored. [`files`]: how many may be open.
 
 pub mod access;
+pub mod attached;
+mod files;
 mod link;
 mod objects;
 pub mod process;

@@ -11,43 +11,41 @@
 //! ```
 
 use std::ffi::OsString;
-use std::io::{self, BufRead as _, Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::io::{
     AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader,
 };
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStdin, Command};
-use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::access::{Access, AddressError};
 use super::link::{Link, NETWORK};
-use super::{BUCKET, PORT, Store};
+use super::{BUCKET, PORT};
 
 /// Longest time for each step of a start, and for the end.
 const STEP_WITHIN: Duration = Duration::from_secs(15);
 
 /// Longest line that either says.
-const LINE_MAX: u64 = 256;
+pub(super) const LINE_MAX: u64 = 256;
 
 /// As much of what a process says of its failure is told.
 const SAID_MAX: u64 = 1_024;
 
-const APART: &str = "apart";
-const LISTENING: &str = "listening";
+pub(super) const APART: &str = "apart";
+pub(super) const LISTENING: &str = "listening";
 
 /// How to start the process.
 #[derive(Debug, Clone)]
 pub struct Program {
     /// The program.
     pub program: PathBuf,
-    /// Its arguments, with which it calls [`serve_attached`].
+    /// Its arguments, with which it calls [`super::attached::serve`].
     pub arguments: Vec<OsString>,
 }
 
@@ -269,41 +267,6 @@ pub fn random() -> io::Result<u128> {
         true => Ok(u128::from_ne_bytes(bytes)),
         false => Err(io::ErrorKind::UnexpectedEof.into()),
     }
-}
-
-/// The process itself: takes its token and its address from stdin, and serves until stdin is closed.
-///
-/// # Errors
-/// The interface or the port cannot be had.
-pub async fn serve_attached() -> io::Result<()> {
-    let token = told()?;
-    say(APART)?;
-    let Ok(address) = told()?.parse::<Ipv4Addr>() else {
-        // Who started it is gone.
-        return Ok(());
-    };
-    Link::set_up(address).await?;
-    let listener = TcpListener::bind(SocketAddr::from((address, PORT))).await?;
-    say(LISTENING)?;
-    let store = Arc::new(Store::new(std::env::temp_dir(), token));
-    tokio::select! {
-        () = store.serve(listener) => {}
-        ended = spawn_blocking(told) => drop(ended),
-    }
-    Ok(())
-}
-
-/// A line from stdin; empty at its end. Nothing is read ahead that would be lost: stdin has one buffer.
-fn told() -> io::Result<String> {
-    let mut line = String::new();
-    io::stdin().lock().take(LINE_MAX).read_line(&mut line)?;
-    Ok(line.trim_end().to_owned())
-}
-
-fn say(word: &str) -> io::Result<()> {
-    let mut output = io::stdout().lock();
-    output.write_all(format!("{word}\n").as_bytes())?;
-    output.flush()
 }
 
 /// The address of the only bucket of a store at this address.

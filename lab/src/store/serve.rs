@@ -16,20 +16,17 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::files::{raise_open_files, shares};
 use super::objects::{Incoming, Limits, Object, Objects};
 use super::request::{Refusal, check_token, key, length};
 
 /// Connections at a time, at most: as many requests as an experiment has at a time, and some that end. More wait in the kernel.
-const CONNECTIONS_MAX: usize = 1_100;
-
-/// Descriptors that are neither a connection nor an object.
-const RESERVED: u64 = 64;
+pub(super) const CONNECTIONS_MAX: usize = 1_100;
 
 /// Longest head of a request, in bytes.
 const HEAD_MAX: usize = 16 << 10;
@@ -71,8 +68,8 @@ impl Store {
     /// as far as it may; where that is low, there are fewer objects and connections.
     pub fn new(directory: PathBuf, token: String) -> Self {
         // Each connection that writes has a file, too.
-        let wanted = Limits::default().count as u64 + 2 * CONNECTIONS_MAX as u64 + RESERVED;
-        let (count, connections) = shares(raise_open_files(wanted));
+        let files = Limits::default().count + 2 * CONNECTIONS_MAX;
+        let (count, connections) = shares(raise_open_files(files));
         let limits = Limits {
             count,
             ..Limits::default()
@@ -191,31 +188,6 @@ async fn passed(mut deadline: watch::Receiver<Instant>) {
             },
         }
     }
-}
-
-/// Raises the limit of open files towards this, and says what it is then.
-fn raise_open_files(wanted: u64) -> u64 {
-    let limit = getrlimit(Resource::Nofile);
-    let hard = limit.maximum.unwrap_or(u64::MAX);
-    let current = limit.current.unwrap_or(u64::MAX);
-    if current >= wanted {
-        return current;
-    }
-    let raised = Rlimit {
-        current: Some(wanted.min(hard)),
-        maximum: limit.maximum,
-    };
-    match setrlimit(Resource::Nofile, raised) {
-        Ok(()) => wanted.min(hard),
-        Err(_) => current,
-    }
-}
-
-/// Objects and connections, at most, with so many open files.
-fn shares(files: u64) -> (usize, usize) {
-    let free = files.saturating_sub(RESERVED) as usize;
-    let count = (free / 2).clamp(1, Limits::default().count);
-    (count, (free / 4).clamp(1, CONNECTIONS_MAX))
 }
 
 /// Takes a body. What has come is written some at a time, by a thread that may wait for the disk.
@@ -387,12 +359,5 @@ mod tests {
         let mut read = Vec::new();
         let _ = get.read_to_end(&mut read).await;
         assert!(read.starts_with(b"HTTP/1.1 200 OK") && read.len() < content.len());
-    }
-
-    #[test]
-    fn few_descriptors_are_shared_by_objects_and_connections() {
-        assert_eq!(shares(u64::MAX), (2_048, CONNECTIONS_MAX));
-        assert_eq!(shares(1_064), (500, 250));
-        assert_eq!(shares(0), (1, 1));
     }
 }

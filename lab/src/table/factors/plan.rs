@@ -1,0 +1,71 @@
+//! The experiment that measures factors.
+
+use super::Factor;
+use crate::stellar::experiment::ExperimentError;
+use crate::stellar::{Experiment, SubExperiment};
+
+/// Seconds after which idle instances end where they are to be cold. The paper waits for 10 to 15 minutes instead.
+const COLD_IDLE_S: u32 = 1;
+
+/// Mean of the pauses where instances are to be cold, before STeLLAR's ln of it: with its distribution, 3 s and more. Irregular, because
+/// Hearth starts instances ahead of calls at regular times.
+const COLD_PAUSE_S: f64 = 3.0;
+
+/// The pause where they are to be warm. The paper's are 3 s.
+const WARM_PAUSE_S: f64 = 1.0;
+
+impl Factor {
+    /// As STeLLAR would be told.
+    fn sub_experiment(&self, samples: usize) -> SubExperiment {
+        // A burst of 100 is 100 samples, but all of one moment: a twentieth as many bursts as single requests, and at least five.
+        let bursts = if self.burst == 1 {
+            samples.next_multiple_of(self.replicas)
+        } else {
+            (samples / 20).max(5)
+        };
+        SubExperiment {
+            title: self.name.to_owned(),
+            function: self.function.to_owned(),
+            function_memory_mb: self.memory_mb,
+            function_image_size_mb: self.image_mb,
+            parallelism: self.replicas,
+            bursts: bursts + self.warm_up() as usize,
+            burst_sizes: vec![self.burst],
+            iat_seconds: if self.is_cold {
+                COLD_PAUSE_S
+            } else {
+                WARM_PAUSE_S
+            },
+            iat_type: if self.is_cold {
+                "stochastic"
+            } else {
+                "deterministic"
+            }
+            .to_owned(),
+            desired_service_times: vec![format!("{}ms", self.busy_ms)],
+            payload_length_bytes: self.payload,
+            data_transfer_chain_length: self.chain,
+            storage_transfer: self.storage,
+            concurrency_limit: self.limit,
+            idle_timeout_seconds: if self.is_cold { COLD_IDLE_S } else { 0 },
+            ..SubExperiment::default()
+        }
+    }
+}
+
+/// The experiment that measures these factors, one after the other.
+///
+/// # Errors
+/// Numbers of samples beyond the experiments' limits.
+pub fn experiment(factors: &[&Factor], samples: usize) -> Result<Experiment, ExperimentError> {
+    let experiment = Experiment {
+        sequential: true,
+        sub_experiments: factors
+            .iter()
+            .map(|factor| factor.sub_experiment(samples))
+            .collect(),
+        ..Experiment::default()
+    };
+    // By way of its text, so that the same limits hold as for everybody's.
+    Experiment::read(&serde_json::to_vec(&experiment)?, false)
+}
