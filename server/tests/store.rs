@@ -44,6 +44,7 @@ fn spec(name: &str, memory_mb: u32) -> FunctionSpec {
         cors: None,
         secrets: Vec::new(),
         env: BTreeMap::new(),
+        copy_of: None,
     }
 }
 

@@ -69,6 +69,11 @@ impl Catalog {
                 }
                 Err(other) => return Err(other.into()),
             };
+            if view.copy_of.is_some() {
+                let rule = "must not be a copy, which is removed when its time is over";
+                let value = format!("{function:?}");
+                return Err(refuse(name, "function", value, rule.into()));
+            }
             if member.concurrency > view.max_concurrency {
                 let rule = format!(
                     "must be at most the max_concurrency of function {function:?}, which is {}",

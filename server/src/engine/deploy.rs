@@ -4,6 +4,8 @@
 //! A change runs on its own task, so that a client that disconnects cannot leave it half done.
 
 mod add;
+mod copy;
+mod create;
 mod delete;
 mod rules;
 mod version;
@@ -12,11 +14,10 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use self::rules::{Claim, merged, share_sandboxes, still_edits};
+use self::rules::{merged, share_sandboxes, still_edits};
 use self::version::refusal;
 use super::registry::Function;
 use super::{Engine, EngineError};
-use crate::instance::FunctionKey;
 use crate::model::{Code, FunctionPatch, FunctionSpec, FunctionView, Meant};
 use crate::package::Entry;
 use crate::scheduler::Deployment;
@@ -96,45 +97,6 @@ impl Engine {
         changed.map_err(|error| EngineError::Internal(error.to_string()))?
     }
 
-    async fn create_now(self, spec: FunctionSpec, code: Code) -> Result<FunctionView, EngineError> {
-        self.check(&spec)?;
-        self.inner.resources.runtimes.check(spec.runtime)?;
-        let _claim = Claim::take(&self, &spec.name)?;
-        let ports = self.claim_ports(&spec).await?;
-        let (unpacked, package) = self.install(code, None, &spec).await?;
-        let key = FunctionKey::default();
-        let deployment = self.deployment(key.clone(), 1, &spec, package, None, None);
-        let deployed = async {
-            deployment.warm_up().await.map_err(refusal)?;
-            let store = async {
-                let store = &self.inner.store;
-                let stored = store
-                    .create_function(&spec, &unpacked.sha256, unpacked.bytes)
-                    .await?;
-                Ok(self.noted(stored, &deployment).await)
-            };
-            tokio::join!(store, deployment.forked_ahead()).0
-        };
-        let stored = match deployed.await {
-            Ok(stored) => stored,
-            Err(error) => {
-                deployment.retire();
-                self.inner.packages.drop_unused(&unpacked.sha256).await;
-                return Err(error);
-            }
-        };
-        key.set(stored.id);
-        deployment.store_import_lines().await;
-        self.note_threads(&deployment).await;
-        let function = Function::new(key, stored, deployment);
-        self.inner
-            .registry
-            .insert(spec.name.as_str().into(), function.clone());
-        ports.take_over();
-        tracing::info!(function = spec.name, "deployed");
-        Ok(function.view())
-    }
-
     async fn update_now(
         self,
         name: &str,
@@ -145,7 +107,7 @@ impl Engine {
         let function = self.function(name)?;
         // Locked until the change is stored, so that what was checked stays true.
         let _change = function.change.lock().await;
-        self.still_there(name, &function)?;
+        self.may_change(name, &function)?;
         meant.check(function.revision())?;
         let active = function.stored().active.clone();
         let spec = merged(&active.spec, patch);
@@ -214,7 +176,7 @@ impl Engine {
     ) -> Result<FunctionView, EngineError> {
         let function = self.function(name)?;
         let _change = function.change.lock().await;
-        self.still_there(name, &function)?;
+        self.may_change(name, &function)?;
         meant.check(function.revision())?;
         if function.stored().active.version == version {
             return Ok(function.view());

@@ -93,6 +93,7 @@ impl Engine {
         engine.keep_wanted_images().await?;
         tokio::spawn(engine.clone().bring_up(functions));
         tokio::spawn(engine.clone().keep_house());
+        tokio::spawn(engine.clone().remove_expired());
         tokio::spawn(engine.clone().keep_priority());
         Ok(engine)
     }

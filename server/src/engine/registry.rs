@@ -134,6 +134,7 @@ impl Function {
             url: format!("/fn/{}", spec.name),
             decisions: deployment.decisions(),
             notes: stored.active.notes.clone(),
+            copy_of: spec.copy_of.clone(),
         }
     }
 }

@@ -46,6 +46,7 @@ fn recorded() -> OpenApiRouter<App> {
             functions::add_version::add_version
         ))
         .routes(routes!(functions::version_code::version_code))
+        .routes(routes!(functions::copy::copy))
         .routes(routes!(functions::activate::activate))
         .routes(routes!(
             functions::gate::get,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Cors, Network, PortLimits, PortTrigger, SecretBinding, Start};
+use super::{CopyOf, Cors, Network, PortLimits, PortTrigger, SecretBinding, Start};
 use crate::uploads::Upload;
 
 /// The language runtime a function is written for.
@@ -120,6 +120,9 @@ pub struct FunctionSpec {
     pub secrets: Vec<SecretBinding>,
     /// Environment variables; secret, write-only in the API.
     pub env: BTreeMap<String, String>,
+    /// Of a copy, what it was made of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_of: Option<Arc<CopyOf>>,
 }
 
 /// A change of settings: `PATCH /api/v1/functions/{name}`. Absent fields stay as they are.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    BodyForm, Cors, DecisionCounts, Network, Note, PortLimits, PortTrigger, Revision, Runtime,
+    BodyForm, CopyOf, Cors, DecisionCounts, Network, Note, PortLimits, PortTrigger, Revision, Runtime,
     SecretBinding, Start, StartKind, VersionGate,
 };
 
@@ -131,6 +131,9 @@ pub struct FunctionView {
     pub decisions: DecisionCounts,
     /// Findings from deploying the active version that its author should know about.
     pub notes: Vec<Note>,
+    /// Of a copy, what it was made of; null of every other function.
+    #[schema(value_type = Option<CopyOf>)]
+    pub copy_of: Option<Arc<CopyOf>>,
 }
 
 impl FunctionView {

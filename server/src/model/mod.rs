@@ -6,6 +6,7 @@ mod audit;
 mod caller;
 pub mod chain;
 mod changes;
+mod copy;
 mod cors;
 mod decisions;
 mod experiment;
@@ -37,6 +38,7 @@ mod what_if;
 pub use audit::{ActorKind, AuditFilter, AuditRecord};
 pub use caller::Caller;
 pub use changes::{SettingChange, setting_changes};
+pub use copy::{CopyOf, NewCopy};
 pub use cors::Cors;
 pub use decisions::DecisionCounts;
 pub use experiment::{

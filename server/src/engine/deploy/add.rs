@@ -33,7 +33,7 @@ impl Engine {
     ) -> Result<VersionView, EngineError> {
         let function = self.function(name)?;
         let _change = function.change.lock().await;
-        self.still_there(name, &function)?;
+        self.may_change(name, &function)?;
         meant.check(function.revision())?;
         let active = function.stored().active.clone();
         let asked = merged(&active.spec, patch);

@@ -61,6 +61,20 @@ impl Engine {
         Ok(works_otherwise(spec, &merged(spec, patch.clone())))
     }
 
+    /// As [`Self::still_there`], and no copy: who may change only the copy would get at the variables and secrets of what it
+    /// was made of.
+    pub(in crate::engine) fn may_change(
+        &self,
+        name: &str,
+        function: &Arc<Function>,
+    ) -> Result<(), EngineError> {
+        self.still_there(name, function)?;
+        match function.stored().active.spec.copy_of {
+            Some(_) => Err(EngineError::IsCopy(name.to_owned())),
+            None => Ok(()),
+        }
+    }
+
     /// A change that waited may find that the one before it deleted the function.
     pub(in crate::engine) fn still_there(
         &self,
@@ -168,5 +182,6 @@ pub(super) fn merged(spec: &FunctionSpec, patch: FunctionPatch) -> FunctionSpec 
         },
         secrets: patch.secrets.unwrap_or_else(|| spec.secrets.clone()),
         env,
+        copy_of: spec.copy_of.clone(),
     }
 }

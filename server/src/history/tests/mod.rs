@@ -52,6 +52,7 @@ impl Fixture {
             cors: None,
             secrets: Vec::new(),
             env: BTreeMap::new(),
+            copy_of: None,
         };
         let function = store.create_function(&spec, "aa", 1).await.unwrap().id;
         let history = History::start_with(store.clone(), TIMEOUT);

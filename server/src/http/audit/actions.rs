@@ -24,6 +24,7 @@ pub const ALL: &[&str] = &[
     "function.settings",
     "function.activate",
     "function.add_version",
+    "function.copy",
     "function.gate",
     "function.set_gate",
     "function.delete",

@@ -227,6 +227,7 @@ mod tests {
             url: "/fn/hello".into(),
             decisions: DecisionCounts::default(),
             notes: Vec::new(),
+            copy_of: None,
         }
     }
 

@@ -32,7 +32,7 @@ use crate::model::{FunctionPatch, VersionView};
     )),
     responses((status = 201, description = "The version", body = VersionView)),
     extensions(("x-errors" = json!([
-        "invalid_json", "invalid_multipart", "bad_request_body", "not_found", "payload_too_large", "precondition_failed",
+        "invalid_json", "invalid_multipart", "bad_request_body", "not_found", "function_is_copy", "payload_too_large", "precondition_failed",
         "unsupported_media_type", "invalid_field", "invalid_package", "import_failed", "host_exhausted", "shutting_down"
     ]))),
 )]

@@ -2,6 +2,7 @@
 
 pub mod activate;
 pub mod add_version;
+pub mod copy;
 pub mod create;
 pub mod delete;
 pub mod events;

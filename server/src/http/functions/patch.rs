@@ -33,7 +33,7 @@ use crate::model::{FunctionView, VersionView};
             headers(("Location" = String, description = "The experiment"))),
     ),
     extensions(("x-tagged" = json!("change")), ("x-errors" = json!([
-        "invalid_json", "bad_request_body", "not_found", "payload_too_large", "unsupported_media_type",
+        "invalid_json", "bad_request_body", "not_found", "function_is_copy", "payload_too_large", "unsupported_media_type",
         "invalid_field", "import_failed", "host_exhausted", "shutting_down", "too_many_requests"
     ]))),
 )]

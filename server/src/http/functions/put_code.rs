@@ -39,7 +39,7 @@ use crate::model::{FunctionPatch, FunctionView, VersionView};
             headers(("Location" = String, description = "The experiment"))),
     ),
     extensions(("x-tagged" = json!("change")), ("x-errors" = json!([
-        "invalid_json", "invalid_multipart", "bad_request_body", "not_found", "payload_too_large",
+        "invalid_json", "invalid_multipart", "bad_request_body", "not_found", "function_is_copy", "payload_too_large",
         "unsupported_media_type", "invalid_field", "invalid_package", "import_failed", "host_exhausted", "shutting_down", "too_many_requests"
     ]))),
 )]

@@ -37,7 +37,7 @@ pub(super) fn add(document: &mut Value) {
     let archive = &mut document["paths"]["/api/v1/functions/{name}/versions/{n}/code"]["get"];
     archive["responses"]["200"]["content"]["application/zip"]["schema"] = bytes();
     let schemas = &mut document["components"]["schemas"];
-    for schema in ["CreateFunction", "PatchFunction"] {
+    for schema in ["CreateFunction", "PatchFunction", "CopyFunction"] {
         let properties = &mut schemas[schema]["properties"];
         properties["handler"]["pattern"] = HANDLER.into();
         let env = &mut properties["env"];

@@ -9,7 +9,7 @@ fn finished() -> Value {
 }
 
 /// Every row of the contract's REST table.
-const ROUTES: [(&str, &str); 72] = [
+const ROUTES: [(&str, &str); 73] = [
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/api/v1/node"),
@@ -21,6 +21,7 @@ const ROUTES: [(&str, &str); 72] = [
     ("get", "/api/v1/functions/{name}/versions"),
     ("post", "/api/v1/functions/{name}/versions"),
     ("get", "/api/v1/functions/{name}/versions/{n}/code"),
+    ("post", "/api/v1/functions/{name}/copies"),
     ("post", "/api/v1/functions/{name}/versions/{n}/activate"),
     ("get", "/api/v1/functions/{name}/gate"),
     ("put", "/api/v1/functions/{name}/gate"),
@@ -166,6 +167,7 @@ fn the_documented_fields_are_the_parsed_ones() {
         ("CreateFunction", spec::CREATE_FIELDS),
         ("CreateFunctionForm", spec::CREATE_FIELDS),
         ("PatchFunction", spec::PATCH_FIELDS),
+        ("CopyFunction", spec::COPY_FIELDS),
         ("PutChain", &chain_fields),
         ("CreateChain", &chain_fields),
         ("PatchChain", spec::CHAIN_FIELDS),

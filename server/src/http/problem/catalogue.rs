@@ -66,6 +66,8 @@ catalogue! {
     SecretInUse = "secret_in_use", CONFLICT, "The secret is in use";
     /// The active version of a chain has it as a member.
     FunctionInUse = "function_in_use", CONFLICT, "The function is in use";
+    /// A copy stays as it was made.
+    FunctionIsCopy = "function_is_copy", CONFLICT, "The function is a copy";
     /// The experiment is over, runs, or does not run.
     ExperimentState = "experiment_state", CONFLICT, "Not in this state of the experiment";
     /// No admin would remain.

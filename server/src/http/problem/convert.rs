@@ -95,6 +95,7 @@ impl From<EngineError> for Problem {
             EngineError::SecretInUse { .. } => {
                 Self::new(ProblemCode::SecretInUse, error.to_string())
             }
+            EngineError::IsCopy(_) => Self::new(ProblemCode::FunctionIsCopy, error.to_string()),
             EngineError::HostExhausted(_) => exhausted(error.to_string()),
             EngineError::ShuttingDown => Self::new(ProblemCode::ShuttingDown, error.to_string()),
             EngineError::Internal(cause) => Self::internal(cause),

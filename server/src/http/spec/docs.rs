@@ -231,6 +231,56 @@ pub struct PatchFunction {
     pub env: BTreeMap<String, Option<String>>,
 }
 
+/// A copy. Its settings are the version's, with those that are named here.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"name": "hello-with-more-memory", "version": 3, "lifetime_s": 900, "memory_mb": 256, "env": {"MODE": "fast"}}))]
+#[allow(dead_code)]
+pub struct CopyFunction {
+    /// The copy's name.
+    #[schema(pattern = "^[a-z][a-z0-9-]{0,63}$")]
+    pub name: String,
+    /// The version that is copied; the active one without.
+    #[schema(required = false, minimum = 1, maximum = 4294967295_u32)]
+    pub version: u32,
+    /// Seconds after which the copy is removed.
+    #[schema(required = false, minimum = 10, maximum = 86400, default = 600)]
+    pub lifetime_s: u32,
+    /// `module.function`.
+    #[schema(required = false, max_length = 128)]
+    pub handler: String,
+    /// Memory of one instance in MiB.
+    #[schema(required = false, minimum = 32, maximum = 16384)]
+    pub memory_mb: u32,
+    /// Timeout of an invocation in ms.
+    #[schema(required = false, minimum = 1, maximum = 900000)]
+    pub timeout_ms: u32,
+    /// Maximum number of instances.
+    #[schema(required = false, minimum = 1, maximum = 1000)]
+    pub max_concurrency: u32,
+    /// Seconds before an idle instance is stopped.
+    #[schema(required = false, minimum = 1, maximum = 86400)]
+    pub idle_timeout_s: u32,
+    /// Minimum number of instances to keep, at most `max_concurrency`; none without, whatever the version keeps.
+    #[schema(required = false, minimum = 0, maximum = 1000, default = 0)]
+    pub min_instances: u32,
+    /// Keeps the template and one instance regardless of idle timeouts and memory pressure.
+    #[schema(required = false, default = false)]
+    pub keep_warm: bool,
+    /// Seconds without a call before the template is released; 0: never.
+    #[schema(required = false, minimum = 0, maximum = 2592000)]
+    pub template_idle_timeout_s: u32,
+    /// How its instances start.
+    #[schema(required = false)]
+    pub start: Start,
+    /// How the event of `/fn/{name}` carries the request body.
+    #[schema(required = false)]
+    pub body: BodyForm,
+    /// Variables to set, or to remove if null; the version's others are copied.
+    #[schema(required = false)]
+    pub env: BTreeMap<String, Option<String>>,
+}
+
 /// New code as a form: `curl -X PUT -F code=@hello.py …`.
 #[derive(ToSchema)]
 #[allow(dead_code)]

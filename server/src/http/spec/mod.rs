@@ -4,6 +4,7 @@
 
 mod chains;
 mod code;
+mod copy;
 mod cors;
 mod docs;
 mod env;
@@ -29,7 +30,8 @@ use crate::model::{
 
 pub use chains::{CHAIN_FIELDS, create_chain, patch_chain, replace_chain};
 pub use code::{MAX_CODE_BYTES, MAX_SOURCE_BYTES};
-pub use docs::{CodeBody, CodeForm, CreateFunction, CreateFunctionForm, PatchFunction};
+pub use copy::{COPY_FIELDS, copy};
+pub use docs::{CodeBody, CodeForm, CopyFunction, CreateFunction, CreateFunctionForm, PatchFunction};
 pub use fields::{Fields, Input, IntegerRule, invalid};
 pub use network::invalid_entry;
 pub use rules::is_function_name;
@@ -110,6 +112,7 @@ pub fn create(mut fields: Fields) -> Result<(FunctionSpec, Code), InvalidField> 
         cors: cors::setting(&mut fields)?.flatten().map(Arc::new),
         secrets: secrets::setting(&mut fields)?.unwrap_or_default(),
         env: env::create(&mut fields)?,
+        copy_of: None,
     };
     let code = code::required(&mut fields, runtime)?;
     Ok((spec, code))

@@ -80,6 +80,7 @@ fn spec(name: &str) -> FunctionSpec {
         cors: None,
         secrets: Vec::new(),
         env: BTreeMap::from([("KEY".into(), "välue \"quoted\"".into())]),
+        copy_of: None,
     }
 }
 

@@ -28,6 +28,11 @@ pub(super) const ROUTES: &[Route] = &[
     ),
     (
         Method::POST,
+        "/api/v1/functions/{name}/copies",
+        Known::Change("function.copy"),
+    ),
+    (
+        Method::POST,
         "/api/v1/functions/{name}/versions/{n}/activate",
         Known::Change("function.activate"),
     ),

@@ -55,6 +55,7 @@ fn defaults_are_the_contracts() {
             cors: None,
             secrets: Vec::new(),
             env: Default::default(),
+            copy_of: None,
         }
     );
     assert_eq!(source(&code), "x = 1");

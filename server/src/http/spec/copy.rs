@@ -1,0 +1,124 @@
+//! The body of `POST /api/v1/functions/{name}/copies`.
+
+use std::time::Duration;
+
+use crate::model::{FunctionPatch, InvalidField, NewCopy, Runtime};
+
+use super::fields::{Fields, IntegerRule};
+use super::{env, rules};
+
+/// Its fields.
+pub const COPY_FIELDS: &[&str] = &[
+    "name",
+    "version",
+    "lifetime_s",
+    "handler",
+    "memory_mb",
+    "timeout_ms",
+    "max_concurrency",
+    "idle_timeout_s",
+    "min_instances",
+    "keep_warm",
+    "template_idle_timeout_s",
+    "start",
+    "body",
+    "env",
+];
+
+/// Settings of functions that a copy cannot have otherwise.
+const FIXED: [(&str, &str); 8] = [
+    ("runtime", "is the version's"),
+    ("code", "is the version's"),
+    ("secrets", "are the version's"),
+    ("network", "of a copy is \"none\""),
+    ("public", "of a copy is false"),
+    ("triggers", "of a copy are none"),
+    ("port_limits", "of a copy are none"),
+    ("cors", "of a copy is none"),
+];
+
+/// A version's number.
+const VERSION: IntegerRule = IntegerRule {
+    field: "version",
+    min: 1,
+    max: u32::MAX,
+};
+/// How long a copy stays: at most a day, so that nothing stays of a client that is gone.
+const LIFETIME_S: IntegerRule = IntegerRule {
+    field: "lifetime_s",
+    min: 10,
+    max: 86_400,
+};
+/// The same where it is not said.
+const DEFAULT_LIFETIME_S: u32 = 600;
+
+/// Reads the fields. `runtime` is the function's.
+pub fn copy(mut fields: Fields, runtime: Runtime) -> Result<NewCopy, InvalidField> {
+    for (fixed, rule) in FIXED {
+        if let Some(input) = fields.get(fixed) {
+            return Err(input.invalid(fixed, format!("{rule}, and cannot be set")));
+        }
+    }
+    fields.only(COPY_FIELDS)?;
+    let lifetime = fields.integer(&LIFETIME_S)?.unwrap_or(DEFAULT_LIFETIME_S);
+    let max_concurrency = fields.integer(&rules::MAX_CONCURRENCY)?;
+    Ok(NewCopy {
+        name: rules::name(&mut fields)?,
+        version: fields.integer(&VERSION)?,
+        lifetime: Duration::from_secs(lifetime.into()),
+        settings: FunctionPatch {
+            handler: rules::handler(&mut fields, runtime)?,
+            memory_mb: fields.integer(&rules::MEMORY_MB)?,
+            timeout_ms: fields.integer(&rules::TIMEOUT_MS)?,
+            idle_timeout_s: fields.integer(&rules::IDLE_TIMEOUT_S)?,
+            // Beside the version's limit, the engine looks at it.
+            min_instances: rules::min_instances(
+                &mut fields,
+                max_concurrency.unwrap_or(rules::MAX_CONCURRENCY.max),
+            )?,
+            max_concurrency,
+            keep_warm: rules::flag(&mut fields, "keep_warm")?,
+            template_idle_timeout_s: fields.integer(&rules::TEMPLATE_IDLE_TIMEOUT_S)?,
+            start: rules::start(&mut fields, runtime)?,
+            body: rules::body(&mut fields, runtime)?,
+            env: env::patch(&mut fields)?,
+            ..FunctionPatch::default()
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(body: Value) -> Result<NewCopy, InvalidField> {
+        let Value::Object(object) = body else {
+            panic!("an object")
+        };
+        copy(Fields::from_json(object), Runtime::Python3)
+    }
+
+    #[test]
+    fn a_copy_is_named_and_may_differ_in_some_settings() {
+        let asked = read(json!({"name": "x", "version": 2, "memory_mb": 256, "env": {"A": "b", "B": null}}));
+        let asked = asked.expect("a copy");
+        assert_eq!((asked.name.as_str(), asked.version), ("x", Some(2)));
+        assert_eq!(asked.lifetime, Duration::from_secs(600));
+        assert_eq!(asked.settings.fields(), ["memory_mb", "env.A", "env.B"]);
+        for (bad, field) in [
+            (json!({}), "name"),
+            (json!({"name": "x", "lifetime_s": 9}), "lifetime_s"),
+            (json!({"name": "x", "lifetime_s": 86_401}), "lifetime_s"),
+            (json!({"name": "x", "version": 0}), "version"),
+            (json!({"name": "x", "network": "internet"}), "network"),
+            (json!({"name": "x", "secrets": []}), "secrets"),
+            (json!({"name": "x", "public": true}), "public"),
+            (json!({"name": "x", "memory": 64}), "memory"),
+            (json!({"name": "x", "env": {"HEARTH_X": "1"}}), "env.HEARTH_X"),
+        ] {
+            assert_eq!(read(bad.clone()).expect_err("bad").field, field, "{bad}");
+        }
+    }
+}

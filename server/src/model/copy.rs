@@ -1,0 +1,38 @@
+//! Copies: functions that serve nobody else, made of a version for a while.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::FunctionPatch;
+
+/// What a copy was made of, and how long it stays.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CopyOf {
+    /// Name of the function.
+    pub function: String,
+    /// The version.
+    #[schema(minimum = 1)]
+    pub version: u32,
+    /// When the copy is removed, unless it is deleted before.
+    #[schema(value_type = String, format = DateTime)]
+    pub expires_at: Timestamp,
+    /// Secrets of the version that the copy is not given: those that are put into requests to hosts, which it does not
+    /// reach.
+    pub lacks: Vec<String>,
+}
+
+/// A copy that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewCopy {
+    /// Its name.
+    pub name: String,
+    /// The version that it is made of; the active one without.
+    pub version: Option<u32>,
+    /// How long it stays.
+    pub lifetime: Duration,
+    /// Settings that differ from the version's.
+    pub settings: FunctionPatch,
+}
