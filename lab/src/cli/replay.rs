@@ -16,17 +16,21 @@ use crate::duet::{Subject, render};
 use crate::job::replay::seconds;
 use crate::platform::client::Client;
 use crate::replay::azure::{self, Part};
-use crate::replay::{self, Settings, Traffic, recorded};
+use crate::replay::{self, Changes, Settings, Traffic, Variant, recorded};
 use crate::statistics::Bootstrap;
 
-/// Replays what came to a function in a time, or a trace of Azure's, to two versions in shadow: copies without network, which are removed.
+/// Replays what came to a function in a time, or a trace of Azure's, to two versions in shadow, or to one with other settings: copies
+/// without network, which are removed.
 /// Exit status 1 if an A/A experiment, or the control, finds a change.
 #[derive(Args)]
 pub(super) struct Replay {
     /// The first version, whose function's history is replayed: hello, or hello@2
     first: Subject,
-    /// The second version; without it the first one is compared with itself (A/A)
+    /// The second version; without it and --set the first one is compared with itself (A/A)
     second: Option<Subject>,
+    /// A setting of the second that differs from its version's, by its name in the API: memory_mb=256, env.MODE=fast
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
     #[command(flatten)]
     server: Server,
     /// Seconds of the history, up to its end
@@ -70,9 +74,16 @@ pub(super) struct Replay {
 impl Replay {
     pub(super) fn run(self) -> anyhow::Result<u8> {
         let client = self.server.client()?;
+        let mut changes = Changes::default();
+        for text in &self.set {
+            changes.set(text).map_err(|rule| anyhow::anyhow!("set: {rule}"))?;
+        }
         let settings = Settings {
-            first: self.first.clone(),
-            second: self.second.clone().unwrap_or_else(|| self.first.clone()),
+            first: Variant::from(self.first.clone()),
+            second: Variant {
+                subject: self.second.clone().unwrap_or_else(|| self.first.clone()),
+                changes,
+            },
             speed: self.speed,
             stage: self.stage,
             seed: self.seed,

@@ -11,7 +11,7 @@ use crate::duet::Subject;
 use crate::duet::report::Stage;
 use crate::platform::client::Client;
 use crate::replay::azure::{self, Part};
-use crate::replay::{ReplayError, Settings, Traffic, recorded};
+use crate::replay::{Changes, ReplayError, Settings, Traffic, Variant, recorded};
 use crate::statistics::Bootstrap;
 
 /// A replay's settings.
@@ -21,8 +21,10 @@ pub struct Replay {
     pub(super) kind: String,
     /// The first version: `hello`, `hello@2`. Its function's history is replayed.
     pub first: String,
-    /// The second version; empty for the first (A/A).
+    /// The second version; empty for the first (A/A, unless it has other settings).
     pub second: String,
+    /// Settings of the second that differ from its version's, by their names in the API.
+    pub settings: Changes,
     /// Begin of the window; `last_s` before its end without one.
     pub from: Option<Timestamp>,
     /// End of the window; now without one.
@@ -61,6 +63,7 @@ impl Default for Replay {
             kind: "replay".to_owned(),
             first: String::new(),
             second: String::new(),
+            settings: Changes::default(),
             from: None,
             to: None,
             last_s: 3600,
@@ -98,7 +101,19 @@ pub fn seconds(from: f64, length: Option<f64>) -> Result<Range<f64>, String> {
 
 impl Replay {
     pub(super) fn is_aa(&self) -> bool {
-        self.second.is_empty() || self.second == self.first
+        (self.second.is_empty() || self.second == self.first) && self.settings.is_empty()
+    }
+
+    /// What is set beside the first, for people: `hello@2`, `hello with memory_mb=256`.
+    pub(super) fn second_in_words(&self) -> String {
+        let name = match self.second.is_empty() {
+            true => &self.first,
+            false => &self.second,
+        };
+        match self.settings.is_empty() {
+            true => name.clone(),
+            false => format!("{name} with {}", self.settings),
+        }
     }
 
     /// What is compared, each with the field that names it.
@@ -116,8 +131,11 @@ impl Replay {
     pub fn settings(&self, prefix: &str) -> Result<Settings, JobError> {
         let [(_, first), (_, second)] = self.subjects()?;
         Ok(Settings {
-            first,
-            second,
+            first: first.into(),
+            second: Variant {
+                subject: second,
+                changes: self.settings.clone(),
+            },
             speed: self.speed,
             stage: self.stage,
             seed: self.seed,

@@ -164,7 +164,8 @@ impl Job {
             Self::Replay(replay) => {
                 format!(
                     "Is {} faster than {}, replayed?",
-                    replay.second, replay.first
+                    replay.second_in_words(),
+                    replay.first
                 )
             }
             Self::Duet(duet) => format!("Is {} faster than {}?", duet.second, duet.first),
@@ -329,6 +330,12 @@ mod tests {
             (settings.function.as_str(), settings.method.calls),
             ("lab-e1-suite", 15)
         );
+        let memory = json!({"kind": "replay", "first": "a@1", "settings": {"memory_mb": 256}});
+        let memory = read(&memory).expect("a replay");
+        assert_eq!(
+            memory.title(),
+            "Is a@1 with memory_mb=256 faster than a@1, replayed?"
+        );
         let aa = read(&json!({"kind": "duet", "first": "a"})).expect("a duet");
         assert_eq!(aa.title(), "Does a differ from itself?");
     }
@@ -344,6 +351,14 @@ mod tests {
             (
                 json!({"kind": "replay", "first": "a", "speed": 101}),
                 "speed: 1 to 100",
+            ),
+            (
+                json!({"kind": "replay", "first": "a", "settings": {"network": "internet"}}),
+                "settings: network cannot be set: copies have none",
+            ),
+            (
+                json!({"kind": "replay", "first": "a", "settings": {"memory": 1}}),
+                "settings: \"memory\" is none of memory_mb",
             ),
             (
                 json!({"kind": "replay", "first": "a", "last_s": 0}),

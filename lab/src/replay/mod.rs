@@ -1,10 +1,10 @@
 //! Replay: requests as they once came, sent once more to two versions of a function, in shadow.
 //!
 //! Each arrival runs on both versions next to each other, in random order, and on the first once more as a control: a duet whose trials
-//! come at recorded times. Both are copies without network that serve nobody else.
+//! come at recorded times. Both are copies without network that serve nobody else. The second may be the first with other settings.
 //!
 //! - [`traffic`]: arrivals. [`recorded`]: from the history; [`azure`]: from Azure's traces.
-//! - [`shadow`]: copies of versions.
+//! - [`variant`]: a version with other settings. [`shadow`]: copies of both.
 //! - [`run`]: all of it, against a Hearth server. [`sending`]: at their times.
 
 pub mod azure;
@@ -13,6 +13,8 @@ pub mod run;
 mod sending;
 pub mod shadow;
 pub mod traffic;
+pub mod variant;
 
 pub use run::{ReplayError, Replayed, Settings, run};
 pub use traffic::{Arrival, Traffic};
+pub use variant::{Changes, Variant};

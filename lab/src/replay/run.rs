@@ -1,5 +1,7 @@
 //! A replay against a Hearth server.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde::Serialize;
 use tokio::sync::watch;
@@ -7,23 +9,27 @@ use tokio::sync::watch;
 use super::sending::Execution;
 use super::shadow;
 use super::traffic::{DURATION_MAX, SPEED_MAX, Traffic};
+use super::variant::Variant;
 use crate::duet::order::Role;
 use crate::duet::report::{Report, Stage, benchmarks};
 use crate::duet::run::{Progress, aside};
-use crate::duet::{DuetError, Subject};
+use crate::duet::DuetError;
 use crate::platform::client::{Client, ClientError};
 use crate::platform::hearth::{Hearth, HearthError};
 use crate::run::environment::{Environment, Steal};
 use crate::run::noise::yardstick;
 use crate::statistics::Bootstrap;
 
+/// How long copies stay beyond the last arrival, should nobody remove them: for what is under way then, and for deploying them.
+const BEYOND: Duration = Duration::from_mins(15);
+
 /// How to replay.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The first version.
-    pub first: Subject,
-    /// The second one; the same for an A/A experiment.
-    pub second: Subject,
+    pub first: Variant,
+    /// The second one, or the first with other settings; the same for an A/A experiment.
+    pub second: Variant,
     /// Factor by which time is scaled: 10 sends ten minutes in one.
     pub speed: f64,
     /// What is measured of each.
@@ -53,7 +59,7 @@ pub struct Replayed {
     pub span_s: f64,
     /// How late arrivals were sent: the 99th percentile, in ns.
     pub late_p99_ns: f64,
-    /// Variables and secrets that the copies lack.
+    /// Secrets that the copies lack.
     pub lacks: Vec<String>,
 }
 
@@ -72,9 +78,6 @@ pub enum ReplayError {
     /// The history has too many.
     #[error("more than {max} invocations: choose a shorter time", max = super::traffic::ARRIVALS_MAX)]
     TooMany,
-    /// There is no such version.
-    #[error("there is no version {0}")]
-    NoVersion(String),
     /// A setting makes no sense.
     #[error("{0}: {1}")]
     Setting(&'static str, String),
@@ -112,8 +115,9 @@ pub async fn run(
     let node = hearth.node().await?;
     let names = ["first", "second"].map(|which| format!("{}-{which}", settings.prefix));
     let work = async {
-        let mut lacks = shadow::deploy(&hearth, &names[0], &settings.first).await?;
-        lacks.extend(shadow::deploy(&hearth, &names[1], &settings.second).await?);
+        let lifetime = traffic.span().div_f64(settings.speed) + BEYOND;
+        let mut lacks = shadow::deploy(&hearth, &names[0], &settings.first, lifetime).await?;
+        lacks.extend(shadow::deploy(&hearth, &names[1], &settings.second, lifetime).await?);
         lacks.sort();
         lacks.dedup();
         measure(client, settings, traffic, &names, lacks, node, tell).await
@@ -136,6 +140,10 @@ pub fn check(settings: &Settings, traffic: &Traffic) -> Result<(), ReplayError> 
     if !(1.0..=SPEED_MAX).contains(&settings.speed) {
         let rule = format!("1 to {SPEED_MAX}");
         return Err(ReplayError::Setting("speed", rule));
+    }
+    for variant in [&settings.first, &settings.second] {
+        let checked = variant.changes.check();
+        checked.map_err(|rule| ReplayError::Setting("settings", rule))?;
     }
     if !(0.5..1.0).contains(&settings.bootstrap.confidence) {
         let rule = "from 0.5 to below 1, such as 0.99".to_owned();

@@ -80,6 +80,8 @@ pub struct LabForm {
     pub last: String,
     /// Factor by which time is scaled.
     pub speed: String,
+    /// Settings of the second that differ, a line each.
+    pub settings: String,
     /// An experiment in STeLLAR's format.
     pub config: String,
 }
@@ -101,6 +103,7 @@ impl Default for LabForm {
             event: "{}".to_owned(),
             last: "60".to_owned(),
             speed: "1".to_owned(),
+            settings: String::new(),
             config: STELLAR.to_owned(),
         }
     }

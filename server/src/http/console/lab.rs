@@ -16,6 +16,7 @@ use hearth_web::respond;
 use serde::Deserialize;
 
 use crate::http::App;
+use crate::http::experiments::create::check_settings;
 use crate::http::experiments::id_of;
 use crate::http::experiments::read::download;
 use crate::http::problem::Problem;
@@ -113,11 +114,12 @@ pub async fn create(State(app): State<App>, submitted: Submitted) -> Result<Resp
         Ok(config) => config,
         Err(problem) => return refused(&app, &submitted, problem).await,
     };
-    match app
-        .lab
-        .create(config.as_bytes(), viewer.caller().name())
-        .await
-    {
+    let config = config.as_bytes();
+    let made = async {
+        check_settings(&app, config)?;
+        app.lab.create(config, viewer.caller().name()).await
+    };
+    match made.await {
         Ok(made) => {
             viewer.audit().target(made.view.id.to_string());
             viewer.audit().detail(made.view.title);
@@ -154,6 +156,7 @@ async fn refused(app: &App, submitted: &Submitted, problem: String) -> Result<Re
         event: typed("event", defaults.event),
         last: typed("last", defaults.last),
         speed: typed("speed", defaults.speed),
+        settings: typed("settings", defaults.settings),
         config: typed("config", defaults.config),
     };
     page.problem = problem;

@@ -1,5 +1,6 @@
 //! The forms of `/lab` as configurations of experiments.
 
+use hearth_lab::replay::Changes;
 use serde_json::{Value, json};
 
 use super::form::Form;
@@ -54,10 +55,18 @@ pub(super) fn config(form: &Form) -> Result<String, String> {
             let speed: f64 = text
                 .parse()
                 .map_err(|_| format!("Speed: {text:?} is not a number."))?;
+            let mut changes = Changes::default();
+            let lines = form.lines("settings");
+            for line in lines.lines().filter(|line| !line.trim().is_empty()) {
+                changes
+                    .set(line)
+                    .map_err(|rule| format!("Other settings: {rule}."))?;
+            }
             let config = json!({
                 "kind": "replay",
                 "first": form.trimmed("first"),
                 "second": form.trimmed("second"),
+                "settings": changes,
                 "last_s": number("last", "The last")?.saturating_mul(60),
                 "speed": speed,
             });

@@ -4,12 +4,15 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use hearth_lab::job::{Job, JobError};
 use hearth_lab::stellar::experiment::TEXT_MAX;
 
 use crate::http::App;
 use crate::http::auth::{Allowed, Write};
 use crate::http::body;
 use crate::http::problem::Problem;
+use crate::http::spec;
+use crate::lab::LabError;
 use crate::model::ExperimentDetail;
 
 /// Create an experiment.
@@ -39,6 +42,7 @@ pub async fn create(
     body::check_coding(request.headers())?;
     let text = body::read(request.into_body(), TEXT_MAX).await?;
     body::check_json(&text)?;
+    check_settings(&app, &text)?;
     let made = app.lab.create(&text, asked.caller.name()).await?;
     asked.audit.target(made.view.id.to_string());
     asked.audit.detail(made.view.title.clone());
@@ -49,4 +53,22 @@ pub async fn create(
         Json(made),
     )
         .into_response())
+}
+
+/// Refuses settings of a replay that its function cannot have: its agent would find out late. What else is wrong is said when the
+/// experiment is created.
+pub fn check_settings(app: &App, config: &[u8]) -> Result<(), LabError> {
+    let Ok(Job::Replay(replay)) = Job::read(config) else {
+        return Ok(());
+    };
+    let Ok([_, (_, second)]) = replay.subjects() else {
+        return Ok(());
+    };
+    let Ok(function) = app.engine.get(&second.function) else {
+        return Ok(());
+    };
+    let changed = replay.settings.settings().clone();
+    let checked = spec::copy_settings(changed, function.runtime);
+    let refused = |field| LabError::Job(JobError::Field("settings", field));
+    checked.map_err(|invalid| refused(invalid.to_string()))
 }

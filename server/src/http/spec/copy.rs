@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::{Map, Value};
+
 use crate::model::{FunctionPatch, InvalidField, NewCopy, Runtime};
 
 use super::fields::{Fields, IntegerRule};
@@ -61,35 +63,44 @@ pub fn copy(mut fields: Fields, runtime: Runtime) -> Result<NewCopy, InvalidFiel
     }
     fields.only(COPY_FIELDS)?;
     let lifetime = fields.integer(&LIFETIME_S)?.unwrap_or(DEFAULT_LIFETIME_S);
-    let max_concurrency = fields.integer(&rules::MAX_CONCURRENCY)?;
     Ok(NewCopy {
         name: rules::name(&mut fields)?,
         version: fields.integer(&VERSION)?,
         lifetime: Duration::from_secs(lifetime.into()),
-        settings: FunctionPatch {
-            handler: rules::handler(&mut fields, runtime)?,
-            memory_mb: fields.integer(&rules::MEMORY_MB)?,
-            timeout_ms: fields.integer(&rules::TIMEOUT_MS)?,
-            idle_timeout_s: fields.integer(&rules::IDLE_TIMEOUT_S)?,
-            // Beside the version's limit, the engine looks at it.
-            min_instances: rules::min_instances(
-                &mut fields,
-                max_concurrency.unwrap_or(rules::MAX_CONCURRENCY.max),
-            )?,
-            max_concurrency,
-            keep_warm: rules::flag(&mut fields, "keep_warm")?,
-            template_idle_timeout_s: fields.integer(&rules::TEMPLATE_IDLE_TIMEOUT_S)?,
-            start: rules::start(&mut fields, runtime)?,
-            body: rules::body(&mut fields, runtime)?,
-            env: env::patch(&mut fields)?,
-            ..FunctionPatch::default()
-        },
+        settings: settings(fields, runtime)?,
+    })
+}
+
+/// Whether a copy of a function with this runtime can have these settings, by their own rules.
+pub fn copy_settings(changed: Map<String, Value>, runtime: Runtime) -> Result<(), InvalidField> {
+    let fields = Fields::from_json(changed);
+    fields.only(COPY_FIELDS)?;
+    settings(fields, runtime).map(drop)
+}
+
+fn settings(mut fields: Fields, runtime: Runtime) -> Result<FunctionPatch, InvalidField> {
+    let max_concurrency = fields.integer(&rules::MAX_CONCURRENCY)?;
+    // Beside the version's limit, the engine looks at it.
+    let most = max_concurrency.unwrap_or(rules::MAX_CONCURRENCY.max);
+    Ok(FunctionPatch {
+        handler: rules::handler(&mut fields, runtime)?,
+        memory_mb: fields.integer(&rules::MEMORY_MB)?,
+        timeout_ms: fields.integer(&rules::TIMEOUT_MS)?,
+        idle_timeout_s: fields.integer(&rules::IDLE_TIMEOUT_S)?,
+        min_instances: rules::min_instances(&mut fields, most)?,
+        max_concurrency,
+        keep_warm: rules::flag(&mut fields, "keep_warm")?,
+        template_idle_timeout_s: fields.integer(&rules::TEMPLATE_IDLE_TIMEOUT_S)?,
+        start: rules::start(&mut fields, runtime)?,
+        body: rules::body(&mut fields, runtime)?,
+        env: env::patch(&mut fields)?,
+        ..FunctionPatch::default()
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 

@@ -30,7 +30,7 @@ use crate::model::{
 
 pub use chains::{CHAIN_FIELDS, create_chain, patch_chain, replace_chain};
 pub use code::{MAX_CODE_BYTES, MAX_SOURCE_BYTES};
-pub use copy::{COPY_FIELDS, copy};
+pub use copy::{COPY_FIELDS, copy, copy_settings};
 pub use docs::{CodeBody, CodeForm, CopyFunction, CreateFunction, CreateFunctionForm, PatchFunction};
 pub use fields::{Fields, Input, IntegerRule, invalid};
 pub use network::invalid_entry;
