@@ -86,7 +86,7 @@ pub use sync::full_fence;
 pub use {
     bell::Bell,
     blocking::{Blocking, Message},
-    counters::Counters,
+    counters::{Counters, Stops},
     receiver::{Frame, Receiver},
     region::{Endpoint, Region},
     sender::Sender,

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::area::Control;
-use crate::counters::{COUNTED_NS, Counters, Mark, WAITED_NS};
+use crate::counters::{Counters, Mark, OtherProcess, Source, WAITED_NS};
 use crate::layout::{HEADER_BYTES, STAMPS, StampWords, TO_HOST_CONTROL};
 use crate::region::Mapping;
 
@@ -41,10 +41,10 @@ pub struct StampLine {
     stamps: Stamps,
     /// The worker's: what stands beside the head is this request's.
     is_told: bool,
-    /// The worker's: where its counters stood before this request, and when they were read.
-    mark: (u64, Mark),
-    /// The worker's: the handler runs in its own process, so that its counters are the handler's.
-    is_counting: bool,
+    /// The worker's: where the handler's counters stood before this request, if they were read, and when.
+    mark: (u64, Option<Mark>),
+    /// The worker's: whose counters are the handler's.
+    source: Source,
     _mapping: Arc<Mapping>,
 }
 
@@ -64,7 +64,7 @@ impl StampLine {
             stamps: Stamps::default(),
             is_told: true,
             mark: Default::default(),
-            is_counting: true,
+            source: Source::default(),
             _mapping: Arc::clone(mapping),
         }
     }
@@ -79,14 +79,13 @@ impl StampLine {
 
     /// The worker has nothing to do and is about to wait for a request: what is counted from now on is that one's.
     pub fn rests(&mut self) {
-        if self.is_counting {
-            self.mark = (monotonic_ns(), Mark::now());
-        }
+        self.mark = (monotonic_ns(), self.source.read());
     }
 
-    /// The handler runs in another process than the worker: nothing is counted.
-    pub fn count_nothing(&mut self) {
-        self.is_counting = false;
+    /// The handler runs in another process than the worker: its page faults are counted from the next rest on.
+    pub fn count(&mut self, process: OtherProcess) {
+        self.source = Source::Process(process);
+        self.mark = Default::default();
     }
 
     /// The worker has read a whole request. Forgets what was said of the one before.
@@ -97,8 +96,10 @@ impl StampLine {
         };
         self.current().write(self.stamps);
         self.is_told = false;
-        if self.is_counting && self.stamps.taken.saturating_sub(self.mark.0) > WAITED_NS {
-            self.mark = (self.stamps.taken, Mark::now());
+        // Another process's take too long to be read while somebody waits; one that nothing is asked of does little.
+        let is_cheap = matches!(self.source, Source::ThisThread);
+        if is_cheap && self.stamps.taken.saturating_sub(self.mark.0) > WAITED_NS {
+            self.mark = (self.stamps.taken, self.source.read());
         }
     }
 
@@ -119,8 +120,9 @@ impl StampLine {
             self.stamps.ended = monotonic_ns();
         }
         let took = self.stamps.ended.saturating_sub(self.stamps.taken);
-        let is_counted = self.is_counting && took >= COUNTED_NS;
-        let counters = is_counted.then(|| self.mark.1.until(&Mark::now()));
+        let is_counted = took >= self.source.least_ns();
+        let mark = self.mark.1.filter(|_| is_counted);
+        let counters = mark.and_then(|mark| Some(mark.until(&self.source.read()?)));
         let published = &self.answered.head.0;
         published.stamps.write(self.stamps);
         published.counters.write(counters.as_ref());
@@ -177,6 +179,7 @@ pub fn monotonic_ns() -> u64 {
 #[cfg(all(test, not(miri)))]
 mod tests {
     use crate::Region;
+    use crate::counters::{COUNTED_ELSEWHERE_NS, COUNTED_NS};
     use crate::layout::MIN_RING_BYTES;
 
     use super::*;
@@ -231,11 +234,43 @@ mod tests {
         crate::counters::paused(1_000);
         line.ended();
         let counters = host.stamps.counters().expect("counters");
-        assert!(counters.pauses >= 1 && counters.paused_ns >= 1_000);
+        let stops = counters.stops.expect("this thread's");
+        assert!(stops.pauses >= 1 && stops.paused_ns >= 1_000);
         // Undecodable: no handler, no time in one.
         line.rests();
         line.taken();
         line.ended();
         assert_eq!(host.stamps.counters(), None);
+    }
+
+    #[test]
+    fn another_processs_counters_are_read_of_slow_requests_only() {
+        let (host, worker) = Region::anonymous(MIN_RING_BYTES);
+        let mut line = worker.stamps;
+        line.rests();
+        line.count(OtherProcess::new(std::process::id()).expect("its counters"));
+        let request = |line: &mut StampLine, ns: u64| {
+            line.taken();
+            line.began();
+            let mut pages = vec![0_u8; 4 << 20];
+            for page in pages.chunks_mut(4096) {
+                page[0] = 1;
+            }
+            core::hint::black_box(&pages);
+            while monotonic_ns() < line.stamps.taken + ns {}
+            line.ended();
+            host.stamps.counters()
+        };
+        assert_eq!(
+            request(&mut line, COUNTED_ELSEWHERE_NS),
+            None,
+            "read before nothing"
+        );
+        line.rests();
+        let counters = request(&mut line, COUNTED_ELSEWHERE_NS).expect("counters");
+        assert!(
+            counters.minor_faults > 0 && counters.stops.is_none(),
+            "{counters:?}"
+        );
     }
 }

@@ -73,6 +73,11 @@ impl Bootstrap {
         locked(&self.state)
     }
 
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.state().child.id()
+    }
+
     /// From now on the caller takes care of its end, until [`Self::rest`]. If it has ended, so does this process.
     pub(crate) fn work(&self) {
         let mut state = self.state();

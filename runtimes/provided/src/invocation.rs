@@ -74,6 +74,7 @@ impl Bridge<'_> {
             });
             if let Some(status) = ended {
                 self.replace(status);
+                channel.count_in(self.bootstrap.pid());
             }
             self.bootstrap.rest();
         }

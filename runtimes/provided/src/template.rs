@@ -111,7 +111,7 @@ fn try_run() -> Result<(), TemplateError> {
     bootstrap.pass_on();
     parts.take_streams()?;
     let mut channel = Channel::open(parts)?;
-    channel.count_nothing();
+    channel.count_in(bootstrap.pid());
     if !channel.is_wanted()? && !channel.wait_until_wanted()? {
         return Ok(());
     }

@@ -124,19 +124,20 @@ pub struct Stages {
 }
 
 /// What was counted while an instance served an invocation, from the request's arrival there until its handler was done (a streamed
-/// answer: began), on the thread that runs the handler. The instance's own figures.
+/// answer: began), on the thread that runs the handler; of the runtime `provided` in the whole process `bootstrap`. The instance's own
+/// figures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct InvocationCounters {
     /// Page faults served from memory: first touches and copies on write.
     pub minor_faults: u32,
     /// Page faults that waited for a disk.
     pub major_faults: u32,
-    /// Involuntary context switches: the processor was given to somebody else.
-    pub preemptions: u32,
-    /// Garbage collections that stopped the function.
-    pub pauses: u32,
-    /// How long they took, µs.
-    pub paused_us: u64,
+    /// Involuntary context switches: the processor was given to somebody else. Null of the runtime `provided`.
+    pub preemptions: Option<u32>,
+    /// Garbage collections that stopped the function. Null of the runtime `provided`.
+    pub pauses: Option<u32>,
+    /// How long they took, µs. Null of the runtime `provided`.
+    pub paused_us: Option<u64>,
 }
 
 /// An error in Lambda's format.

@@ -125,13 +125,17 @@ impl Facts<'_> {
             return Vec::new();
         };
         let mut causes = Vec::new();
-        if counters.pauses > 0 {
+        let (pauses, paused_us) = (
+            counters.pauses.unwrap_or_default(),
+            counters.paused_us.unwrap_or_default(),
+        );
+        if pauses > 0 {
             let figure = format!(
                 "{} of garbage took {}",
-                plural(counters.pauses.into(), "collection"),
-                duration_us(counters.paused_us)
+                plural(pauses.into(), "collection"),
+                duration_us(paused_us)
             );
-            causes.push(own(CauseKind::Collector, counters.paused_us, figure));
+            causes.push(own(CauseKind::Collector, paused_us, figure));
         }
         let (minor, major) = (
             u64::from(counters.minor_faults),
@@ -150,8 +154,8 @@ impl Facts<'_> {
             );
             causes.push(own(CauseKind::PageFaults, us, figure));
         }
-        if counters.preemptions > 0 {
-            let times = plural(counters.preemptions.into(), "time");
+        if let Some(preemptions @ 1..) = counters.preemptions {
+            let times = plural(preemptions.into(), "time");
             causes.push(Cause {
                 us: None,
                 ..own(

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::provided;
 use crate::support::{Browser, Client, Server, TOKEN, descendants, eventually};
 
 /// Uses so many ms of processor time, allocates so many MiB, and collects a graph of so many objects.
@@ -33,6 +34,21 @@ export const handler = async (event) => {
   return kept.length;
 };
 ";
+
+/// A Lambda runtime of its own that allocates so many MiB.
+const PROVIDED: &str = r#"#!/usr/bin/python3 -IS
+import http.client, json, os
+
+API = http.client.HTTPConnection(os.environ["AWS_LAMBDA_RUNTIME_API"])
+ROOT = "/2018-06-01/runtime/invocation/"
+while True:
+    API.request("GET", ROOT + "next")
+    response = API.getresponse()
+    event, request = json.loads(response.read()), response.headers["Lambda-Runtime-Aws-Request-Id"]
+    block = bytearray(event.get("mib", 0) << 20)
+    API.request("POST", ROOT + request + "/response", json.dumps(len(block)))
+    API.getresponse().read()
+"#;
 
 /// Invokes, and explains that.
 async fn explained(client: &Client, function: &str, event: Value) -> Value {
@@ -101,6 +117,39 @@ async fn v8s_collections_are_counted() {
     let counters = &found["counters"];
     assert!(counters["pauses"].as_u64() > Some(0), "{found}");
     assert!(counters["paused_us"].as_u64() > Some(100), "{found}");
+}
+
+#[tokio::test]
+async fn page_faults_of_a_program_that_runs_as_a_lambda_binary_are_counted() {
+    let server = Server::start();
+    let client = server.client();
+    let settings = json!({"memory_mb": 256});
+    let deployed = provided::try_deploy(&client, "f", PROVIDED.into(), settings).await;
+    deployed.expect(201);
+    warm_up(&client, "f", &json!({})).await;
+    let found = explained(&client, "f", json!({"mib": 64})).await;
+    let counters = &found["counters"];
+    let faults = counters["minor_faults"].as_u64().expect("faults");
+    assert!(
+        faults >= 64 << 20 >> 21,
+        "at least one a large page: {found}"
+    );
+    cause(&found, "page_faults");
+    // Nobody knows those.
+    for unknown in ["preemptions", "pauses", "paused_us"] {
+        assert_eq!(counters[unknown], json!(null), "{found}");
+    }
+    let page = client.get("/api/v1/functions/f/invocations?limit=1").await;
+    let page = page.expect(200).json();
+    assert_eq!(page["items"][0]["counters"], found["counters"], "{page}");
+    let id = found["id"].as_str().expect("an id");
+    let browser = Browser::logged_in(&server, TOKEN).await;
+    let page = browser.get(&format!("/functions/f/invocations/{id}")).await;
+    let page = page.expect(200).text();
+    assert!(
+        page.contains("<dt>Page faults</dt>") && !page.contains("<dt>Preempted</dt>"),
+        "{page}"
+    );
 }
 
 /// Where the quota of a function's sandbox is.

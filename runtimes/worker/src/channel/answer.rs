@@ -1,5 +1,6 @@
 //! Answering: the messages of a response, and the stamps around the handler.
 
+use hearth_abi::counters::OtherProcess;
 use hearth_abi::{Flags, Kind};
 use rustix::process::getpid;
 
@@ -13,9 +14,11 @@ impl Channel {
         self.blocking.endpoint().stamps.began();
     }
 
-    /// The handler runs in another process than this: its page faults and pauses are not counted.
-    pub fn count_nothing(&mut self) {
-        self.blocking.endpoint().stamps.count_nothing();
+    /// The handler runs in another process than this, whose page faults are counted. If they cannot be read, this process's are.
+    pub fn count_in(&mut self, pid: u32) {
+        if let Ok(process) = OtherProcess::new(pid) {
+            self.blocking.endpoint().stamps.count(process);
+        }
     }
 
     /// The handler is done: everything from here on is the answer's way back. A streamed answer's begins with its head, and

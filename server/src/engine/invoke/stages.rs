@@ -85,16 +85,14 @@ pub(super) fn believed(counters: Counters, most_ns: u64) -> InvocationCounters {
     let Counters {
         minor_faults,
         major_faults,
-        preemptions,
-        pauses,
-        paused_ns,
+        stops,
     } = counters;
     InvocationCounters {
         minor_faults,
         major_faults,
-        preemptions,
-        pauses,
-        paused_us: paused_ns.min(most_ns) / 1_000,
+        preemptions: stops.map(|stops| stops.preemptions),
+        pauses: stops.map(|stops| stops.pauses),
+        paused_us: stops.map(|stops| stops.paused_ns.min(most_ns) / 1_000),
     }
 }
 
@@ -114,6 +112,7 @@ pub(super) fn spans(handler: Option<(u64, u64)>, host: HostInstants) -> Spans {
 
 #[cfg(test)]
 mod tests {
+    use hearth_abi::Stops;
     use proptest::prelude::*;
 
     use super::*;
@@ -238,13 +237,20 @@ mod tests {
         let claimed = Counters {
             minor_faults: 1,
             major_faults: 2,
-            preemptions: 3,
-            pauses: 4,
-            paused_ns: u64::MAX,
+            stops: Some(Stops {
+                preemptions: 3,
+                pauses: 4,
+                paused_ns: u64::MAX,
+            }),
         };
         let counters = believed(claimed, 7_999);
-        assert_eq!((counters.pauses, counters.paused_us), (4, 7));
+        assert_eq!((counters.pauses, counters.paused_us), (Some(4), Some(7)));
         assert_eq!((counters.minor_faults, counters.major_faults), (1, 2));
+        let of_a_program = Counters {
+            stops: None,
+            ..claimed
+        };
+        assert_eq!(believed(of_a_program, 7_999).paused_us, None);
     }
 
     proptest! {

@@ -20,8 +20,8 @@ pub fn view(explained: &Explanation) -> ExplanationView {
             .as_ref()
             .map(instance)
             .unwrap_or_default(),
-        instance_note: "None. Requests that the instance has for less than 50 µs are not counted, nor are those without an answer, \
-             those of programs that run as Lambda binaries, and those from before counters were kept.",
+        instance_note: "None. Requests that the instance has for less than 50 µs are not counted (programs that run as Lambda binaries: 300 µs), nor are \
+             those without an answer, and those from before counters were kept.",
         host: explained.window.as_ref().map(host).unwrap_or_default(),
         host_note: match &explained.window {
             Some(window) => format!(
@@ -54,13 +54,22 @@ fn cause(cause: &Cause) -> CauseRow {
 
 fn instance(counters: &InvocationCounters) -> Vec<(&'static str, String)> {
     let number = |value: u32| count(value.into());
-    vec![
+    let mut figures = vec![
         ("Page faults", number(counters.minor_faults)),
         ("From a disk", number(counters.major_faults)),
-        ("Preempted", number(counters.preemptions)),
-        ("Collections", number(counters.pauses)),
-        ("Collector", duration_us(counters.paused_us)),
-    ]
+    ];
+    // Unknown of a program with a process of its own.
+    let stops = [
+        ("Preempted", counters.preemptions.map(number)),
+        ("Collections", counters.pauses.map(number)),
+        ("Collector", counters.paused_us.map(duration_us)),
+    ];
+    figures.extend(
+        stops
+            .into_iter()
+            .filter_map(|(name, figure)| Some((name, figure?))),
+    );
+    figures
 }
 
 fn host(window: &TailWindow) -> Vec<(&'static str, String)> {

@@ -131,6 +131,9 @@ fn counters(counters: &InvocationCounters) -> String {
         pauses,
         paused_us,
     } = counters;
+    let or_null = |number: Option<u64>| number.map_or_else(|| "null".to_owned(), |n| n.to_string());
+    let [preemptions, pauses] = [preemptions, pauses].map(|number| or_null(number.map(u64::from)));
+    let paused_us = or_null(*paused_us);
     format!("[{minor_faults},{major_faults},{preemptions},{pauses},{paused_us}]")
 }
 

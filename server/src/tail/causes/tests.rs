@@ -69,8 +69,8 @@ fn explained(record: &InvocationRecord, window: Option<&TailWindow>) -> (Vec<Cau
 #[test]
 fn the_collector_is_named_when_it_took_most_of_the_excess() {
     let counters = InvocationCounters {
-        pauses: 2,
-        paused_us: 8_000,
+        pauses: Some(2),
+        paused_us: Some(8_000),
         minor_faults: 4_000,
         ..InvocationCounters::default()
     };
@@ -137,7 +137,7 @@ fn a_start_explains_a_cold_call_and_a_queue_one_that_waited() {
 #[test]
 fn a_lost_processor_is_probable_only_on_a_crowded_host() {
     let counters = InvocationCounters {
-        preemptions: 3,
+        preemptions: Some(3),
         ..InvocationCounters::default()
     };
     let crowded = TailWindow {
@@ -242,8 +242,8 @@ fn the_invocations_own_figures_come_before_the_hosts() {
         ..window()
     };
     let counters = InvocationCounters {
-        pauses: 1,
-        paused_us: 5_500,
+        pauses: Some(1),
+        paused_us: Some(5_500),
         minor_faults: 200,
         ..InvocationCounters::default()
     };
