@@ -37,7 +37,7 @@ impl Tail {
         let median = median(&stats);
         let from = record.received_at;
         let to = end_of(record);
-        let (window, usual, since) = self.window(from, to, &record.function);
+        let (window, usual, since) = self.window(from, to, &record.function).await;
         let facts = Facts {
             record,
             median: median.as_ref(),
@@ -66,15 +66,18 @@ impl Tail {
     }
 
     /// The host's counters around a time and on average, and since when there are any.
-    fn window(
+    async fn window(
         &self,
         from: Timestamp,
         to: Timestamp,
         function: &str,
     ) -> (Option<TailWindow>, Option<TailWindow>, Timestamp) {
         let (from, to) = (from.as_microsecond(), to.as_microsecond());
-        if self.0.ring.lock().newest().is_none_or(|newest| newest < to) {
-            self.0.sample();
+        let is_behind = self.0.ring.lock().newest().is_none_or(|newest| newest < to);
+        if is_behind {
+            let tail = self.clone();
+            // With many sandboxes it takes milliseconds. If the server ends, the samples so far have to do.
+            let _ = tokio::task::spawn_blocking(move || tail.0.sample()).await;
         }
         let ring = self.0.ring.lock();
         let since = ring.oldest().map(Timestamp::from_microsecond);
