@@ -66,8 +66,7 @@ struct Inner {
     ended: parking_lot::Mutex<Vec<(i64, Instant)>>,
     /// Held while it is decided on versions: one after the other.
     deciding: tokio::sync::Mutex<()>,
-    /// Held while calls are simulated: a processor is enough for that, whoever asks how often.
-    simulating: Arc<tokio::sync::Mutex<()>>,
+    simulating: what_if::Turns,
 }
 
 impl Lab {
@@ -83,7 +82,7 @@ impl Lab {
             asked: parking_lot::Mutex::default(),
             ended: parking_lot::Mutex::default(),
             deciding: tokio::sync::Mutex::default(),
-            simulating: Arc::default(),
+            simulating: what_if::Turns::default(),
         }));
         let error = "the server was restarted while it ran";
         let ids = lab

@@ -1,8 +1,10 @@
 //! What if: recorded calls run through other settings of the scheduler.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio::sync::OwnedMutexGuard;
 
 use super::{Lab, LabError};
 use crate::engine::EngineError;
@@ -28,6 +30,18 @@ const IDLE_TIMEOUTS: [u32; 10] = [1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600];
 /// Instances that are kept, likewise.
 const MIN_INSTANCES: [u32; 3] = [0, 1, 2];
 
+/// Whose calls are simulated: a processor is enough for that, whoever asks how often.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Turns(Arc<tokio::sync::Mutex<()>>);
+
+impl Turns {
+    /// Waits for its turn, which lasts until the guard is dropped, but no longer than `within`.
+    async fn take(&self, within: Duration) -> Result<OwnedMutexGuard<()>, LabError> {
+        let turn = tokio::time::timeout(within, self.0.clone().lock_owned());
+        turn.await.map_err(|_| LabError::Simulating)
+    }
+}
+
 /// Which settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WhatIfAsked {
@@ -47,7 +61,8 @@ impl Lab {
     /// Runs a function's calls of a window through other settings. None if it has none.
     ///
     /// # Errors
-    /// [`LabError::Engine`] when there is no such function, or too much is asked for; [`LabError::Store`].
+    /// [`LabError::Engine`] when there is no such function, or too much is asked for; [`LabError::Simulating`] when others' take
+    /// too long; [`LabError::Store`].
     pub async fn what_if(
         &self,
         history: &History,
@@ -79,9 +94,7 @@ impl Lab {
             .into());
         }
         // Also when the client is gone: what has begun goes on to its end.
-        let one = self.0.simulating.clone().lock_owned();
-        let one = tokio::time::timeout(TURN, one).await;
-        let one = one.map_err(|_| LabError::Simulating)?;
+        let one = self.0.simulating.take(TURN).await?;
         let to = Timestamp::now();
         let from = to.checked_sub(asked.window).unwrap_or(Timestamp::MIN);
         let records = recorded(history, function, from).await?;
@@ -248,5 +261,24 @@ impl Workload {
             }
         }
         curves
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_waits_too_long_for_the_simulations_of_others_is_sent_away() {
+        let turns = Turns::default();
+        let first = turns.take(TURN).await.expect("nobody simulates");
+        let refused = turns.take(Duration::from_millis(1)).await;
+        let refused = refused.expect_err("the first goes on");
+        assert!(matches!(refused, LabError::Simulating), "{refused}");
+        let ends = async { drop(first) };
+        let (second, ()) = tokio::join!(turns.take(TURN), ends);
+        let _second = second.expect("the first has ended meanwhile");
+        let refused = turns.take(Duration::from_millis(1)).await;
+        assert!(refused.is_err(), "the second goes on");
     }
 }

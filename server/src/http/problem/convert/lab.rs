@@ -30,3 +30,19 @@ impl From<LabError> for Problem {
         Self::new(code, error.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::response::IntoResponse;
+
+    use super::*;
+
+    #[test]
+    fn who_has_to_wait_is_told_how_long() {
+        for (error, seconds) in [(LabError::Simulating, "5"), (LabError::Full, "60")] {
+            let response = Problem::from(error).into_response();
+            assert_eq!(response.status(), 429);
+            assert_eq!(response.headers()[header::RETRY_AFTER], seconds);
+        }
+    }
+}
