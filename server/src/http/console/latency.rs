@@ -24,9 +24,17 @@ const FIRST: &str = "5m";
 
 /// `?window=…`
 #[derive(Debug, Default, Deserialize)]
-pub struct LatencyQuery {
+pub struct WindowQuery {
     #[serde(default)]
     window: String,
+}
+
+impl WindowQuery {
+    /// The window that is asked for; `first` if that is none of those on the page.
+    pub(super) fn or(&self, first: &'static str) -> &'static str {
+        let mut values = WINDOWS.iter().map(|(value, ..)| *value);
+        values.find(|value| *value == self.window).unwrap_or(first)
+    }
 }
 
 /// `GET /functions/{name}/latency`.
@@ -34,17 +42,12 @@ pub async fn page(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
     Path(name): Path<String>,
-    Query(query): Query<LatencyQuery>,
+    Query(query): Query<WindowQuery>,
 ) -> Result<Response, Problem> {
     viewer.needs(Right::Read)?;
     let function = app.engine.get(&name)?;
     let id = app.engine.id_of(&name).ok_or_else(|| no_function(&name))?;
-    // Unknown values fall back to the first option.
-    let shown = WINDOWS
-        .iter()
-        .map(|(value, ..)| *value)
-        .find(|value| *value == query.window)
-        .unwrap_or(FIRST);
+    let shown = query.or(FIRST);
     let latency = app.history.latency(id, window(shown)?).read().await?;
     let page = LatencyPage {
         chrome: viewer.chrome(),

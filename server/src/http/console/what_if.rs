@@ -7,9 +7,8 @@ use axum::response::Response;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use hearth_lab::plot::format::number;
-use hearth_web::pages::{PlotView, ResultTable, WINDOWS, WhatIfPage};
+use hearth_web::pages::{PlotView, ResultTable, WhatIfPage};
 use hearth_web::respond;
-use serde::Deserialize;
 
 use crate::http::App;
 use crate::http::functions::stats::window;
@@ -18,34 +17,23 @@ use crate::http::problem::Problem;
 use crate::lab::WhatIfAsked;
 use crate::model::{Right, WhatIf, WhatIfCurve};
 
+use super::latency::WindowQuery;
 use super::session::Viewer;
 use super::view;
 
 /// The window that is shown when none is asked for.
 const FIRST: &str = "24h";
 
-/// `?window=…`
-#[derive(Debug, Default, Deserialize)]
-pub struct WhatIfQuery {
-    #[serde(default)]
-    window: String,
-}
-
 /// `GET /functions/{name}/what-if`.
 pub async fn page(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
     Path(name): Path<String>,
-    Query(query): Query<WhatIfQuery>,
+    Query(query): Query<WindowQuery>,
 ) -> Result<Response, Problem> {
     viewer.needs(Right::Read)?;
     let function = app.engine.get(&name)?;
-    // Unknown values fall back to the first option.
-    let shown = WINDOWS
-        .iter()
-        .map(|(value, ..)| *value)
-        .find(|value| *value == query.window)
-        .unwrap_or(FIRST);
+    let shown = query.or(FIRST);
     let asked = WhatIfAsked {
         window: window(shown)?,
         ..WhatIfAsked::default()
