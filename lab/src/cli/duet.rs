@@ -23,6 +23,33 @@ const TELL_EVERY: Duration = Duration::from_secs(5);
 /// Largest report of an earlier experiment.
 const EARLIER_MAX: u64 = 1 << 30;
 
+/// How intervals are made, and how narrow they are to be.
+#[derive(Args)]
+pub(super) struct Intervals {
+    /// Confidence of the intervals
+    #[arg(long, default_value_t = 0.99)]
+    confidence: f64,
+    /// Resamples of the bootstrap
+    #[arg(long, default_value_t = 10_000)]
+    resamples: usize,
+    /// Seed of the order and of the bootstrap
+    #[arg(long, default_value_t = 1)]
+    pub(super) seed: u64,
+    /// Say after how many trials the interval was no wider than this share
+    #[arg(long, default_value_t = 0.02)]
+    pub(super) width: f64,
+}
+
+impl Intervals {
+    pub(super) fn bootstrap(&self) -> Bootstrap {
+        Bootstrap {
+            resamples: self.resamples,
+            confidence: self.confidence,
+            seed: self.seed,
+        }
+    }
+}
+
 /// What duets and gates have in common.
 #[derive(Args)]
 pub(super) struct Method {
@@ -46,18 +73,8 @@ pub(super) struct Method {
     /// What is measured: the handler alone, or from admission to the end of the answer
     #[arg(long, value_enum, default_value_t = Stage::Run)]
     stage: Stage,
-    /// Confidence of the intervals
-    #[arg(long, default_value_t = 0.99)]
-    confidence: f64,
-    /// Resamples of the bootstrap
-    #[arg(long, default_value_t = 10_000)]
-    resamples: usize,
-    /// Seed of the order and of the bootstrap
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Say after how many trials the interval was no wider than this share
-    #[arg(long, default_value_t = 0.02)]
-    width: f64,
+    #[command(flatten)]
+    intervals: Intervals,
     /// Directory that the run's directory is created in
     #[arg(long, default_value = "duets")]
     out: PathBuf,
@@ -130,13 +147,9 @@ impl Method {
                 invocations: self.invocations,
                 stage: self.stage,
                 with_control,
-                seed: self.seed,
-                bootstrap: Bootstrap {
-                    resamples: self.resamples,
-                    confidence: self.confidence,
-                    seed: self.seed,
-                },
-                width: self.width,
+                seed: self.intervals.seed,
+                bootstrap: self.intervals.bootstrap(),
+                width: self.intervals.width,
             };
             distinguish(&mut settings.events);
             let last = std::cell::Cell::new(Instant::now());

@@ -76,7 +76,9 @@ impl Replay {
         let client = self.server.client()?;
         let mut changes = Changes::default();
         for text in &self.set {
-            changes.set(text).map_err(|rule| anyhow::anyhow!("set: {rule}"))?;
+            changes
+                .set(text)
+                .map_err(|rule| anyhow::anyhow!("set: {rule}"))?;
         }
         let settings = Settings {
             first: Variant::from(self.first.clone()),

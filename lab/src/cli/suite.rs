@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use jiff::Timestamp;
 
-use super::duet::{earlier, finish, tell};
+use super::duet::{Intervals, earlier, finish, tell};
 use super::run::{Server, block_on};
 use crate::duet::render;
-use crate::statistics::Bootstrap;
 use crate::suite::{self, Method, Settings, Tool};
 
 /// Compares two source trees by their microbenchmarks, both versions of each in the same instance of a function, in randomised interleaved
@@ -64,18 +63,8 @@ pub(super) struct Suite {
     /// result.json of an earlier run, for agreement and coverage
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
-    /// Confidence of the intervals
-    #[arg(long, default_value_t = 0.99)]
-    confidence: f64,
-    /// Resamples of the bootstrap
-    #[arg(long, default_value_t = 10_000)]
-    resamples: usize,
-    /// Seed of the order and of the bootstrap
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Say after how many trials the interval was no wider than this share
-    #[arg(long, default_value_t = 0.02)]
-    width: f64,
+    #[command(flatten)]
+    intervals: Intervals,
     /// Directory that the run's directory is created in
     #[arg(long, default_value = "suites")]
     out: PathBuf,
@@ -95,13 +84,9 @@ impl Suite {
                 calls: self.calls,
                 repeats: self.repeats,
                 with_control: self.control,
-                seed: self.seed,
-                bootstrap: Bootstrap {
-                    resamples: self.resamples,
-                    confidence: self.confidence,
-                    seed: self.seed,
-                },
-                width: self.width,
+                seed: self.intervals.seed,
+                bootstrap: self.intervals.bootstrap(),
+                width: self.intervals.width,
             },
             parallel: self.parallel,
             limit: Duration::try_from_secs_f64(self.limit).unwrap_or_default(),
