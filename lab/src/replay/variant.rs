@@ -182,8 +182,7 @@ mod tests {
         for text in ["memory_mb=256", "start=boot", "env.MODE=1=2", "env.A="] {
             changes.set(text).expect(text);
         }
-        let read =
-            json!({"memory_mb": 256, "start": "boot", "env": {"MODE": "1=2", "A": ""}});
+        let read = json!({"memory_mb": 256, "start": "boot", "env": {"MODE": "1=2", "A": ""}});
         assert_eq!(Value::from(changes.0.clone()), read);
         changes.check().expect("settings of a copy");
         for twice in ["memory_mb=1", "env.MODE=x", "env=7"] {
@@ -212,7 +211,10 @@ mod tests {
     #[test]
     fn what_makes_no_sense_of_a_copy_is_refused_by_name() {
         for (bad, expected) in [
-            (json!({"network": "internet"}), "network cannot be set: copies have none"),
+            (
+                json!({"network": "internet"}),
+                "network cannot be set: copies have none",
+            ),
             (json!({"triggers": []}), "triggers cannot be set"),
             (json!({"name": "x"}), "name cannot be set"),
             (json!({"memory": 1}), "\"memory\" is none of memory_mb"),

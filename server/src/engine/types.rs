@@ -47,7 +47,9 @@ pub enum EngineError {
         functions: Vec<String>,
     },
     /// 409 `function_is_copy`: a copy stays as it was made.
-    #[error("the function \"{0}\" is a copy of another one's version and cannot be changed; delete it, or make another copy")]
+    #[error(
+        "the function \"{0}\" is a copy of another one's version and cannot be changed; delete it, or make another copy"
+    )]
     IsCopy(String),
     /// 503 `host_exhausted`: nothing is wrong with the function; try again.
     #[error("{0}")]

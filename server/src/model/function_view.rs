@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    BodyForm, CopyOf, Cors, DecisionCounts, Network, Note, PortLimits, PortTrigger, Revision, Runtime,
-    SecretBinding, Start, StartKind, VersionGate,
+    BodyForm, CopyOf, Cors, DecisionCounts, Network, Note, PortLimits, PortTrigger, Revision,
+    Runtime, SecretBinding, Start, StartKind, VersionGate,
 };
 
 /// Whether a function can serve requests.

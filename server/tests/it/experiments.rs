@@ -25,6 +25,33 @@ pub fn agent(server: &Server) -> Child {
     command.spawn().expect("it starts")
 }
 
+/// Creates an experiment, which an agent runs, and returns it when it is over.
+pub async fn ended(client: &Client, config: &Value) -> Value {
+    let address = create(client, config).await;
+    eventually("it ends", Duration::from_secs(120), || async {
+        let found = client.get(&address).await.expect(200).json();
+        let state = found["state"].as_str().expect("a state").to_owned();
+        (!["queued", "running"].contains(&state.as_str())).then_some(found)
+    })
+    .await
+}
+
+/// A configuration is refused, by words that have these in them.
+pub async fn refused(client: &Client, config: &Value, expected: &str) {
+    let answer = client.post(EXPERIMENTS, config).await;
+    let problem = answer.problem(422, "invalid_experiment");
+    let detail = problem["detail"].as_str().expect("a detail");
+    assert!(detail.contains(expected), "{config}: {detail}");
+}
+
+/// Names of all functions.
+pub async fn functions(client: &Client) -> Vec<String> {
+    let list = client.get("/api/v1/functions").await.expect(200).json();
+    let items = list["items"].as_array().expect("a list");
+    let names = items.iter().map(|one| one["name"].as_str());
+    names.map(|name| name.expect("a name").to_owned()).collect()
+}
+
 async fn create(client: &Client, config: &Value) -> String {
     let made = client.post(EXPERIMENTS, config).await.expect(201);
     let location = made.header("location").to_owned();
@@ -44,14 +71,8 @@ async fn in_state(client: &Client, address: &str, state: &str) -> Value {
 }
 
 async fn lab_functions(client: &Client) -> usize {
-    let list = client.get("/api/v1/functions").await.expect(200).json();
-    let items = list["items"].as_array().expect("a list");
-    let is_labs = |one: &&Value| {
-        one["name"]
-            .as_str()
-            .is_some_and(|name| name.starts_with("lab-"))
-    };
-    items.iter().filter(is_labs).count()
+    let all = functions(client).await;
+    all.iter().filter(|name| name.starts_with("lab-")).count()
 }
 
 fn stellar(bursts: u32, pause: u32) -> Value {

@@ -17,6 +17,7 @@ mod chains;
 mod code_edit;
 mod conditional;
 mod console;
+mod copies;
 mod cors;
 mod early_answers;
 mod exhaustion;

@@ -6,17 +6,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::experiments::agent;
-use crate::support::{Client, Server, TOKEN, eventually, signal};
+use crate::experiments::{agent, ended, functions, refused};
+use crate::support::{Server, TOKEN, eventually, signal};
 
 /// Names of all functions that are there.
-async fn functions(client: &Client) -> Vec<String> {
-    let list = client.get("/api/v1/functions").await.expect(200).json();
-    let items = list["items"].as_array().expect("a list");
-    let names = items.iter().map(|one| one["name"].as_str());
-    names.map(|name| name.expect("a name").to_owned()).collect()
-}
-
 /// Whether a row's layers are none negative and add up to the client's time.
 fn check_layers(row: &Value) {
     let layers = row["layers"].as_array().expect("layers");
@@ -42,14 +35,7 @@ async fn layers_of_all_workloads_add_up() {
     let client = server.client();
     let _agent = agent(&server);
     let config = json!({"kind": "overhead", "samples": 10, "cold": 2});
-    let made = client.post("/api/v1/experiments", &config).await;
-    let address = made.expect(201).header("location").to_owned();
-    let found = eventually("it ends", Duration::from_secs(120), || async {
-        let found = client.get(&address).await.expect(200).json();
-        let state = found["state"].as_str().expect("a state").to_owned();
-        (!["queued", "running"].contains(&state.as_str())).then_some(found)
-    })
-    .await;
+    let found = ended(&client, &config).await;
     assert_eq!(found["state"], "succeeded", "{found}");
     let rows = found["result"]["overhead"].as_array().expect("rows");
     let left_out = found["result"]["left_out"].as_array().expect("a list");
@@ -120,10 +106,7 @@ async fn layers_of_all_workloads_add_up() {
             "runtimes: \"cobol\" is none of python3, node, provided",
         ),
     ] {
-        let answer = client.post("/api/v1/experiments", &bad).await;
-        let problem = answer.problem(422, "invalid_experiment");
-        let detail = problem["detail"].as_str().expect("a detail");
-        assert!(detail.contains(expected), "{detail}");
+        refused(&client, &bad, expected).await;
     }
 }
 

@@ -3,13 +3,19 @@
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::experiments::agent;
-use crate::support::{Client, Server, TOKEN, eventually};
+use crate::experiments::{agent, ended, functions, refused};
+use crate::support::{Browser, Client, Server, TOKEN};
 
-const FAST: &str = "def handler(event, context):\n    return sum(range(event['work']))\n";
+const FAST: &str = "\
+import os
+
+def handler(event, context):
+    assert os.environ['KEY'] == 's3cr3t'
+    return sum(range(int(os.environ.get('TIMES', '1')) * event['work']))
+";
 const SLOW: &str = "def handler(event, context):\n    return sum(range(9 * event['work']))\n";
 
 /// A function with a history, and a slower version that is not active.
@@ -25,13 +31,6 @@ async fn with_history(client: &Client) {
         .post("/api/v1/functions/summed/versions", &slow)
         .await
         .expect(201);
-}
-
-async fn functions(client: &Client) -> Vec<String> {
-    let list = client.get("/api/v1/functions").await.expect(200).json();
-    let items = list["items"].as_array().expect("a list");
-    let names = items.iter().map(|one| one["name"].as_str());
-    names.map(|name| name.expect("a name").to_owned()).collect()
 }
 
 async fn replay(server: &Server, arguments: &[&str]) -> Output {
@@ -56,6 +55,120 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(out).into_owned() + &String::from_utf8_lossy(err)
 }
 
+/// The experiment when it has ended well. By chance the first version differs from itself.
+async fn replayed(client: &Client, config: &Value) -> Value {
+    let found = ended(client, config).await;
+    let state = found["state"].as_str().expect("a state");
+    assert!(["succeeded", "fell_short"].contains(&state), "{found}");
+    found
+}
+
+fn benchmarks_of(result: &Value) -> &[Value] {
+    result["benchmarks"].as_array().expect("benchmarks")
+}
+
+#[tokio::test]
+async fn a_history_is_replayed_to_the_same_version_with_other_settings() {
+    let server = Server::start();
+    let client = server.client();
+    with_history(&client).await;
+    let _agent = agent(&server);
+    let settings = json!({"memory_mb": 256, "env": {"TIMES": "9"}});
+    let config = json!({"kind": "replay", "first": "summed@1", "settings": settings, "speed": 2});
+    let found = replayed(&client, &config).await;
+    let result = &found["result"];
+    assert_eq!(
+        (&result["first"], &result["second"]),
+        (
+            &json!("summed@1"),
+            &json!("summed@1 with env.TIMES=9, memory_mb=256")
+        )
+    );
+    let replayed = &benchmarks_of(result)[0];
+    assert_eq!(
+        (&replayed["trials"], &replayed["failed"]),
+        (&json!(30), &json!(0))
+    );
+    assert!(
+        replayed["change"]["estimate"].as_f64() > Some(1.0),
+        "{found}"
+    );
+    // It says nothing of two versions.
+    let path = "/api/v1/functions/summed/performance?days=1";
+    let performance = client.get(path).await.expect(200).json();
+    assert_eq!(performance["comparisons"], json!([]), "{performance}");
+    assert_eq!(functions(&client).await, ["summed"]);
+
+    for (settings, expected) in [
+        (
+            json!({"network": "internet"}),
+            "settings: network cannot be set: copies have none",
+        ),
+        (
+            json!({"memory": 256}),
+            "settings: \"memory\" is none of memory_mb",
+        ),
+        (
+            json!({"memory_mb": 1}),
+            "settings: memory_mb: 1 is not valid: must be a whole number from 32",
+        ),
+        (json!({"env": {"HEARTH_X": "1"}}), "settings: env.HEARTH_X"),
+    ] {
+        let bad = json!({"kind": "replay", "first": "summed", "settings": settings});
+        refused(&client, &bad, expected).await;
+    }
+    let done = replay(&server, &["summed", "--set", "network=internet"]).await;
+    assert_eq!(done.status.code(), Some(2));
+    assert!(said(&done).contains("settings: network cannot be set"));
+    let set = [
+        "summed",
+        "--speed",
+        "100",
+        "--set",
+        "timeout_ms=5000",
+        "--set",
+        "env.TIMES=2",
+    ];
+    let done = replay(&server, &set).await;
+    let told = said(&done);
+    assert!(
+        told.contains("duet: summed with env.TIMES=2, timeout_ms=5000 beside summed"),
+        "{told}"
+    );
+
+    let browser = Browser::logged_in(&server, TOKEN).await;
+    let form = |settings| {
+        [
+            ("kind", "replay"),
+            ("first", "summed"),
+            ("second", ""),
+            ("settings", settings),
+            ("last", "60"),
+            ("speed", "1"),
+        ]
+    };
+    let refused = browser
+        .submit("/lab", &form("memory_mb=256\nports=1"))
+        .await
+        .expect(422);
+    let page = refused.text();
+    assert!(
+        page.contains("none of memory_mb") && page.contains("ports=1</textarea>"),
+        "{page}"
+    );
+    let refused = browser.submit("/lab", &form("memory_mb")).await.expect(422);
+    assert!(refused.text().contains("is not NAME=VALUE"));
+    let made = browser
+        .submit("/lab", &form("memory_mb=256\n\nenv.TIMES=3\n"))
+        .await;
+    let address = made.expect(303).header("location").to_owned();
+    let page = browser.get(&address).await.expect(200).text();
+    assert!(
+        page.contains("Is summed with env.TIMES=3, memory_mb=256 faster than summed, replayed?"),
+        "{page}"
+    );
+}
+
 #[tokio::test]
 async fn a_history_is_replayed_to_a_slower_version() {
     let server = Server::start();
@@ -63,24 +176,15 @@ async fn a_history_is_replayed_to_a_slower_version() {
     with_history(&client).await;
     let _agent = agent(&server);
     let config = json!({"kind": "replay", "first": "summed", "second": "summed@2", "speed": 2});
-    let made = client.post("/api/v1/experiments", &config).await;
-    let address = made.expect(201).header("location").to_owned();
-    let found = eventually("it ends", Duration::from_secs(120), || async {
-        let found = client.get(&address).await.expect(200).json();
-        let state = found["state"].as_str().expect("a state").to_owned();
-        (!["queued", "running"].contains(&state.as_str())).then_some(found)
-    })
-    .await;
-    assert!(
-        ["succeeded", "fell_short"].contains(&found["state"].as_str().expect("a state")),
-        "{found}"
-    );
+    let found = replayed(&client, &config).await;
     let result = &found["result"];
     assert_eq!(result["replayed"]["arrivals"], 30, "{found}");
     // The history keeps the events of the first few invocations a second.
     let own = result["replayed"]["own_events"].as_u64();
     assert!((Some(1)..=Some(30)).contains(&own), "{found}");
-    assert_eq!(result["replayed"]["lacks"], json!(["env.KEY"]));
+    // Variables are copied, though nobody can read them.
+    assert_eq!(result["replayed"]["lacks"], json!([]));
+    assert_eq!(benchmarks_of(result)[0]["failed"], 0, "{found}");
     let benchmarks = result["benchmarks"].as_array().expect("benchmarks");
     assert_eq!(
         (&benchmarks[0]["title"], &benchmarks[1]["title"]),
@@ -124,10 +228,7 @@ async fn a_history_is_replayed_to_a_slower_version() {
             "trace: line 2: 4 fields, not 3",
         ),
     ] {
-        let answer = client.post("/api/v1/experiments", &bad).await;
-        let problem = answer.problem(422, "invalid_experiment");
-        let detail = problem["detail"].as_str().expect("a detail");
-        assert!(detail.contains(expected), "{detail}");
+        refused(&client, &bad, expected).await;
     }
 }
 

@@ -60,7 +60,12 @@ impl Engine {
         }
         let code = (source.code_sha256.as_str(), source.code_bytes);
         let copy = self.put_in_service(&spec, code, package).await?;
-        tracing::info!(function = name, version = number, copy = spec.name, "copied");
+        tracing::info!(
+            function = name,
+            version = number,
+            copy = spec.name,
+            "copied"
+        );
         Ok(copy.view())
     }
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::model::{FunctionPatch, InvalidField, NewCopy, Runtime};
+use crate::model::{InvalidField, NewCopy, Runtime};
 
 use super::fields::{Fields, IntegerRule};
-use super::{env, rules};
+use super::{own_settings, rules};
 
 /// Its fields.
 pub const COPY_FIELDS: &[&str] = &[
@@ -54,6 +54,9 @@ const LIFETIME_S: IntegerRule = IntegerRule {
 /// The same where it is not said.
 const DEFAULT_LIFETIME_S: u32 = 600;
 
+/// The version's limit is not known here: the engine looks at `min_instances` beside it.
+const ANY_CONCURRENCY: u32 = rules::MAX_CONCURRENCY.max;
+
 /// Reads the fields. `runtime` is the function's.
 pub fn copy(mut fields: Fields, runtime: Runtime) -> Result<NewCopy, InvalidField> {
     for (fixed, rule) in FIXED {
@@ -67,35 +70,15 @@ pub fn copy(mut fields: Fields, runtime: Runtime) -> Result<NewCopy, InvalidFiel
         name: rules::name(&mut fields)?,
         version: fields.integer(&VERSION)?,
         lifetime: Duration::from_secs(lifetime.into()),
-        settings: settings(fields, runtime)?,
+        settings: own_settings(&mut fields, runtime, ANY_CONCURRENCY)?,
     })
 }
 
 /// Whether a copy of a function with this runtime can have these settings, by their own rules.
 pub fn copy_settings(changed: Map<String, Value>, runtime: Runtime) -> Result<(), InvalidField> {
-    let fields = Fields::from_json(changed);
+    let mut fields = Fields::from_json(changed);
     fields.only(COPY_FIELDS)?;
-    settings(fields, runtime).map(drop)
-}
-
-fn settings(mut fields: Fields, runtime: Runtime) -> Result<FunctionPatch, InvalidField> {
-    let max_concurrency = fields.integer(&rules::MAX_CONCURRENCY)?;
-    // Beside the version's limit, the engine looks at it.
-    let most = max_concurrency.unwrap_or(rules::MAX_CONCURRENCY.max);
-    Ok(FunctionPatch {
-        handler: rules::handler(&mut fields, runtime)?,
-        memory_mb: fields.integer(&rules::MEMORY_MB)?,
-        timeout_ms: fields.integer(&rules::TIMEOUT_MS)?,
-        idle_timeout_s: fields.integer(&rules::IDLE_TIMEOUT_S)?,
-        min_instances: rules::min_instances(&mut fields, most)?,
-        max_concurrency,
-        keep_warm: rules::flag(&mut fields, "keep_warm")?,
-        template_idle_timeout_s: fields.integer(&rules::TEMPLATE_IDLE_TIMEOUT_S)?,
-        start: rules::start(&mut fields, runtime)?,
-        body: rules::body(&mut fields, runtime)?,
-        env: env::patch(&mut fields)?,
-        ..FunctionPatch::default()
-    })
+    own_settings(&mut fields, runtime, ANY_CONCURRENCY).map(drop)
 }
 
 #[cfg(test)]
@@ -113,7 +96,9 @@ mod tests {
 
     #[test]
     fn a_copy_is_named_and_may_differ_in_some_settings() {
-        let asked = read(json!({"name": "x", "version": 2, "memory_mb": 256, "env": {"A": "b", "B": null}}));
+        let asked = read(
+            json!({"name": "x", "version": 2, "memory_mb": 256, "env": {"A": "b", "B": null}}),
+        );
         let asked = asked.expect("a copy");
         assert_eq!((asked.name.as_str(), asked.version), ("x", Some(2)));
         assert_eq!(asked.lifetime, Duration::from_secs(600));
@@ -127,7 +112,10 @@ mod tests {
             (json!({"name": "x", "secrets": []}), "secrets"),
             (json!({"name": "x", "public": true}), "public"),
             (json!({"name": "x", "memory": 64}), "memory"),
-            (json!({"name": "x", "env": {"HEARTH_X": "1"}}), "env.HEARTH_X"),
+            (
+                json!({"name": "x", "env": {"HEARTH_X": "1"}}),
+                "env.HEARTH_X",
+            ),
         ] {
             assert_eq!(read(bad.clone()).expect_err("bad").field, field, "{bad}");
         }

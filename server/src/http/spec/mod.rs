@@ -31,7 +31,9 @@ use crate::model::{
 pub use chains::{CHAIN_FIELDS, create_chain, patch_chain, replace_chain};
 pub use code::{MAX_CODE_BYTES, MAX_SOURCE_BYTES};
 pub use copy::{COPY_FIELDS, copy, copy_settings};
-pub use docs::{CodeBody, CodeForm, CopyFunction, CreateFunction, CreateFunctionForm, PatchFunction};
+pub use docs::{
+    CodeBody, CodeForm, CopyFunction, CreateFunction, CreateFunctionForm, PatchFunction,
+};
 pub use fields::{Fields, Input, IntegerRule, invalid};
 pub use network::invalid_entry;
 pub use rules::is_function_name;
@@ -138,25 +140,38 @@ pub fn patch(
         let rule = format!("must set at least one of {}", PATCH_FIELDS.join(", "));
         return Err(invalid("body", &serde_json::json!({}), rule));
     }
-    let concurrency = fields.integer(&rules::MAX_CONCURRENCY)?;
     Ok(FunctionPatch {
-        handler: rules::handler(&mut fields, runtime)?,
-        memory_mb: fields.integer(&rules::MEMORY_MB)?,
-        timeout_ms: fields.integer(&rules::TIMEOUT_MS)?,
-        idle_timeout_s: fields.integer(&rules::IDLE_TIMEOUT_S)?,
-        min_instances: rules::min_instances(&mut fields, concurrency.unwrap_or(max_concurrency))?,
-        max_concurrency: concurrency,
-        keep_warm: rules::flag(&mut fields, "keep_warm")?,
-        template_idle_timeout_s: fields.integer(&rules::TEMPLATE_IDLE_TIMEOUT_S)?,
-        start: rules::start(&mut fields, runtime)?,
         network: network::setting(&mut fields)?,
-        body: rules::body(&mut fields, runtime)?,
         public: rules::flag(&mut fields, "public")?,
         triggers: triggers::setting(&mut fields)?,
         port_limits: port_limits::setting(&mut fields)?,
         cors: cors::setting(&mut fields)?,
         secrets: secrets::setting(&mut fields)?,
-        env: env::patch(&mut fields)?,
+        ..own_settings(&mut fields, runtime, max_concurrency)?
+    })
+}
+
+/// The settings that concern a function alone, and not what it may reach or who may reach it. `max_concurrency` counts where the
+/// fields have none.
+fn own_settings(
+    fields: &mut Fields,
+    runtime: Runtime,
+    max_concurrency: u32,
+) -> Result<FunctionPatch, InvalidField> {
+    let concurrency = fields.integer(&rules::MAX_CONCURRENCY)?;
+    Ok(FunctionPatch {
+        handler: rules::handler(fields, runtime)?,
+        memory_mb: fields.integer(&rules::MEMORY_MB)?,
+        timeout_ms: fields.integer(&rules::TIMEOUT_MS)?,
+        idle_timeout_s: fields.integer(&rules::IDLE_TIMEOUT_S)?,
+        min_instances: rules::min_instances(fields, concurrency.unwrap_or(max_concurrency))?,
+        max_concurrency: concurrency,
+        keep_warm: rules::flag(fields, "keep_warm")?,
+        template_idle_timeout_s: fields.integer(&rules::TEMPLATE_IDLE_TIMEOUT_S)?,
+        start: rules::start(fields, runtime)?,
+        body: rules::body(fields, runtime)?,
+        env: env::patch(fields)?,
+        ..FunctionPatch::default()
     })
 }
 

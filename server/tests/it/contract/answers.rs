@@ -97,6 +97,18 @@ async fn functions(contract: &Contract, client: &Client) {
     post(json!({"name": "F"})).await.expect(422);
     let broken = json!({"name": "b", "runtime": "python3", "code": {"inline": "print('x')\nno"}});
     post(broken).await.expect(422);
+    let copies = "/api/v1/functions/{name}/copies";
+    for (name, body, status) in [
+        ("f", json!({"name": "copy", "memory_mb": 64}), 201),
+        ("f", json!({"name": "copy"}), 409),
+        ("f", json!({"name": "other", "public": true}), 422),
+        ("nobody", json!({"name": "other"}), 404),
+    ] {
+        let path = format!("{FUNCTIONS}/{name}/copies");
+        let made = contract.tell(client, Method::POST, copies, &path, body.clone());
+        made.await.expect(status);
+    }
+    client.delete("/api/v1/functions/copy").await.expect(204);
     let form = || client.request(Method::POST, FUNCTIONS);
     let good = form().multipart(deploy_form("form", "main.py", CODE.into()));
     contract

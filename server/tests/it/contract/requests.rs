@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::document::Contract;
 use crate::support::{Answer, Client, Server};
 
+const COPIES: &str = "/api/v1/functions/{name}/copies";
 const CODE: &str = "def handler(event, context):\n    return event\n";
 
 /// Values of every type, and beside every limit of these fields.
@@ -74,6 +75,8 @@ fn is_beyond_a_schema(field: &str, answer: &Answer) -> bool {
     let problem = answer.json();
     let rule = problem["rule"].as_str().unwrap_or_default();
     match field {
+        // There are as many as there are.
+        "version" => rule.contains("whose newest is"),
         // No more than max_concurrency, and the other way round.
         "min_instances" => rule.contains("max_concurrency"),
         "max_concurrency" => rule.contains("min_instances"),
@@ -121,6 +124,12 @@ async fn bodies_are_taken_as_their_schemas_say() {
             "/api/v1/functions/{name}/code",
             "/api/v1/functions/f/code",
             json!({"code": {"inline": CODE}}),
+        ),
+        body(
+            Method::POST,
+            COPIES,
+            "/api/v1/functions/f/copies",
+            json!({"name": "NEW"}),
         ),
         body(Method::PATCH, "/api/v1/retention", "", json!({})),
         body(
@@ -207,7 +216,7 @@ async fn probe(contract: &Contract, client: &Client, body: &Body) {
                     "the server takes what its schema refuses: {what}"
                 );
                 taken += 1;
-                if body.template == "/api/v1/functions" {
+                if ["/api/v1/functions", COPIES].contains(&body.template) {
                     let name = fields["name"].as_str().expect("a name");
                     let path = format!("/api/v1/functions/{name}");
                     client.delete(&path).await.expect(204);
