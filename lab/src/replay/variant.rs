@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::duet::Subject;
 
 /// Settings that a copy can have otherwise than its version, by their names in the API.
-pub const SETTINGS: [&str; 11] = [
+pub const SETTINGS: [&str; 10] = [
     "memory_mb",
     "timeout_ms",
     "max_concurrency",
@@ -18,18 +18,18 @@ pub const SETTINGS: [&str; 11] = [
     "template_idle_timeout_s",
     "start",
     "body",
-    "handler",
     "env",
 ];
 
 /// Settings of a function that none of its copies can have.
-const FIXED: [(&str, &str); 10] = [
+const FIXED: [(&str, &str); 11] = [
     ("name", "a copy has a name of its own"),
     ("runtime", "it is the version's"),
     (
         "code",
         "it is the version's: compare two versions, such as hello@1 and hello@2",
     ),
+    ("handler", "it is the version's, as its code"),
     ("version", "it stands behind the function's name: hello@2"),
     ("network", "copies have none"),
     ("public", "nobody else calls a copy"),

@@ -33,6 +33,6 @@ pub struct NewCopy {
     pub version: Option<u32>,
     /// How long it stays.
     pub lifetime: Duration,
-    /// Settings that differ from the version's.
+    /// Settings that differ from the version's; no handler, network or secrets.
     pub settings: FunctionPatch,
 }

@@ -1,7 +1,7 @@
 //! Copies of versions: with code, variables and secrets, and for themselves alone. The lab measures with them.
 //!
 //! What a copy holds is no more readable than what it was made of: values of variables and secrets are write-only, and nobody
-//! can give it other code ([`Engine::may_change`]).
+//! can give it other code ([`Engine::may_change`]) or another handler.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,6 @@ use crate::engine::{Engine, EngineError};
 use crate::model::{
     CopyOf, FunctionSpec, FunctionView, InvalidField, Meant, Network, NewCopy, PortLimits,
 };
-use crate::package::Entry;
 use crate::store::StoredVersion;
 
 /// How often copies are looked for whose time is over.
@@ -53,11 +52,6 @@ impl Engine {
         self.inner.resources.runtimes.check(spec.runtime)?;
         let _claim = Claim::take(&self, &spec.name)?;
         let package = self.inner.packages.hold(&source.code_sha256);
-        if spec.handler != source.spec.handler {
-            package
-                .check(Entry::of(&spec.handler, spec.runtime))
-                .await?;
-        }
         let code = (source.code_sha256.as_str(), source.code_bytes);
         let copy = self.put_in_service(&spec, code, package).await?;
         tracing::info!(

@@ -39,7 +39,9 @@ pub(super) fn add(document: &mut Value) {
     let schemas = &mut document["components"]["schemas"];
     for schema in ["CreateFunction", "PatchFunction", "CopyFunction"] {
         let properties = &mut schemas[schema]["properties"];
-        properties["handler"]["pattern"] = HANDLER.into();
+        if properties["handler"].is_object() {
+            properties["handler"]["pattern"] = HANDLER.into();
+        }
         let env = &mut properties["env"];
         env["propertyNames"] = json!({"type": "string", "pattern": VARIABLE_NAME});
         env["additionalProperties"]["pattern"] = VARIABLE_VALUE.into();

@@ -14,7 +14,6 @@ pub const COPY_FIELDS: &[&str] = &[
     "name",
     "version",
     "lifetime_s",
-    "handler",
     "memory_mb",
     "timeout_ms",
     "max_concurrency",
@@ -28,9 +27,11 @@ pub const COPY_FIELDS: &[&str] = &[
 ];
 
 /// Settings of functions that a copy cannot have otherwise.
-const FIXED: [(&str, &str); 8] = [
+const FIXED: [(&str, &str); 9] = [
     ("runtime", "is the version's"),
     ("code", "is the version's"),
+    // By a name in the standard library it would tell what its variables are.
+    ("handler", "is the version's"),
     ("secrets", "are the version's"),
     ("network", "of a copy is \"none\""),
     ("public", "of a copy is false"),
@@ -111,6 +112,7 @@ mod tests {
             (json!({"name": "x", "network": "internet"}), "network"),
             (json!({"name": "x", "secrets": []}), "secrets"),
             (json!({"name": "x", "public": true}), "public"),
+            (json!({"name": "x", "handler": "os.getenv"}), "handler"),
             (json!({"name": "x", "memory": 64}), "memory"),
             (
                 json!({"name": "x", "env": {"HEARTH_X": "1"}}),

@@ -246,9 +246,6 @@ pub struct CopyFunction {
     /// Seconds after which the copy is removed.
     #[schema(required = false, minimum = 10, maximum = 86400, default = 600)]
     pub lifetime_s: u32,
-    /// `module.function`.
-    #[schema(required = false, max_length = 128)]
-    pub handler: String,
     /// Memory of one instance in MiB.
     #[schema(required = false, minimum = 32, maximum = 16384)]
     pub memory_mb: u32,
