@@ -54,6 +54,9 @@ pub(super) struct Suite {
     /// Memory of an instance in MB
     #[arg(long, default_value_t = 2048)]
     memory_mb: u32,
+    /// Compile Go's packages that need a C compiler, with the one that is here
+    #[arg(long)]
+    cgo: bool,
     /// Go, or the Python whose pip installs, where it is not in its usual place
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
@@ -92,6 +95,7 @@ impl Suite {
             limit: Duration::try_from_secs_f64(self.limit).unwrap_or_default(),
             time_s: self.time,
             memory_mb: self.memory_mb,
+            cgo: self.cgo,
             program: self.program,
             function: format!("lab-{:x}", Timestamp::now().as_millisecond()),
         };

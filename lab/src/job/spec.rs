@@ -76,6 +76,18 @@ pub enum JobError {
     Duet(#[from] DuetError),
 }
 
+impl JobError {
+    /// The setting that makes no sense, and the rule; none if it is not about one.
+    pub fn setting(&self) -> Option<(&'static str, &str)> {
+        match self {
+            Self::Field(name, rule) | Self::Duet(DuetError::Setting(name, rule)) => {
+                Some((name, rule))
+            }
+            _ => None,
+        }
+    }
+}
+
 impl Job {
     /// Reads a configuration and checks it.
     ///
@@ -426,6 +438,10 @@ mod tests {
                 "time: 30 s is not within",
             ),
             (
+                json!({"kind": "suite", "tool": "pyperf", "first": "a", "cgo": true}),
+                "cgo: only for go, not for pyperf",
+            ),
+            (
                 json!({"kind": "suite", "tool": "go", "first": "a", "calls": 0}),
                 "calls",
             ),
@@ -454,7 +470,11 @@ mod tests {
                 "recorded: at most",
             ),
         ] {
-            let error = read(&bad).expect_err("it is bad").to_string();
+            let error = read(&bad).expect_err("it is bad");
+            if let Some((setting, rule)) = error.setting() {
+                assert_eq!(error.to_string(), format!("{setting}: {rule}"));
+            }
+            let error = error.to_string();
             assert!(error.contains(expected), "{bad}: {error}");
         }
         assert!(matches!(Job::read(b"{"), Err(JobError::Json(_))));

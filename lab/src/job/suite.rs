@@ -48,6 +48,9 @@ pub struct Suite {
     /// Memory of an instance in MB.
     #[serde(default = "memory_mb")]
     pub memory_mb: u32,
+    /// Whether Go's packages that need a C compiler are compiled, with the agent's.
+    #[serde(default)]
+    pub cgo: bool,
     /// Confidence of the intervals.
     #[serde(default = "confidence")]
     pub confidence: f64,
@@ -137,6 +140,7 @@ impl Suite {
             limit: Duration::try_from_secs_f64(self.limit_s).unwrap_or_default(),
             time_s: self.time_s,
             memory_mb: self.memory_mb,
+            cgo: self.cgo,
             program: None,
             function: format!("{prefix}-suite"),
         })

@@ -5,13 +5,14 @@
 //! [`crate::duet`]'s.
 //!
 //! - [`tool`]: the tools that suites are written for. [`output`]: what they print.
-//! - [`stage`]: trees are copied and programs run. [`go`], [`python`], [`javascript`]: what each tool needs beside its tree.
+//! - [`find`]: files with benchmarks. [`stage`]: trees are copied and programs run. [`go`], [`python`], [`javascript`]: what each tool needs beside its tree.
 //! - [`archive`]: what is staged as a zip.
 //! - [`calls`]: carries out the order, with calls next to each other.
 //! - [`settings`]: what is compared, and how. [`run`]: all of it, against a Hearth server. [`report`]: what it says beside a duet's report.
 
 pub mod archive;
 pub mod calls;
+pub mod find;
 pub mod go;
 pub mod javascript;
 pub mod output;
@@ -25,4 +26,4 @@ pub mod tool;
 pub use report::Suite;
 pub use run::run;
 pub use settings::{Method, Settings, SuiteError};
-pub use tool::Tool;
+pub use tool::{TOOLS, Tool};

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::tool::{Microbenchmark, Tool};
+use crate::statistics::quantile::median;
 
 /// One execution that has a result.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,7 +43,8 @@ pub fn measured(tool: Tool, execution: &Execution) -> Result<Measured, String> {
     let found = match tool {
         Tool::Go => go(output),
         Tool::PytestBenchmark => pytest(output),
-        Tool::Tinybench => tinybench(output)?,
+        Tool::Pyperf => pyperf(output)?,
+        Tool::Tinybench | Tool::Mitata => javascript(output)?,
     };
     let found = found.filter(|found| found.ns.is_finite() && found.ns > 0.0);
     found.ok_or_else(|| format!("no result: {}", end(output)))
@@ -86,7 +88,30 @@ fn pytest(output: &str) -> Option<Measured> {
     })
 }
 
-fn tinybench(output: &str) -> Result<Option<Measured>, String> {
+/// A value is the time of one iteration in s; each is of `loops` times `inner_loops`.
+fn pyperf(output: &str) -> Result<Option<Measured>, String> {
+    let report: Value = serde_json::from_str(output).unwrap_or_default();
+    let metadata = &report["metadata"];
+    // A script may measure memory, or count something.
+    if let Some(unit) = metadata["unit"].as_str().filter(|unit| *unit != "second") {
+        return Err(format!("its values are of the unit {unit}, and no times"));
+    }
+    let values = report["benchmarks"][0]["runs"][0]["values"].as_array();
+    let mut values: Vec<f64> = values
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_f64)
+        .collect();
+    let times = |name: &str| metadata[name].as_f64().unwrap_or(1.0);
+    let iterations = times("loops") * times("inner_loops");
+    let all_ns = values.iter().sum::<f64>() * iterations * 1e9;
+    Ok(median(&mut values).map(|seconds| Measured {
+        ns: seconds * 1e9,
+        all_ns,
+    }))
+}
+
+fn javascript(output: &str) -> Result<Option<Measured>, String> {
     let Ok(report) = serde_json::from_str::<Value>(output) else {
         return Ok(None);
     };
@@ -127,9 +152,20 @@ pub fn listed(tool: Tool, unit: &str, answer: &Value) -> Result<Vec<Microbenchma
                 })
                 .collect()
         }
-        Tool::Tinybench => array("tasks")
+        Tool::Pyperf => {
+            let names = array("names");
+            let names = names.iter().filter_map(Value::as_str);
+            names
+                .map(|name| Microbenchmark {
+                    name: format!("{unit} > {name}"),
+                    unit: unit.to_owned(),
+                    select: name.to_owned(),
+                })
+                .collect()
+        }
+        Tool::Tinybench | Tool::Mitata => array("tasks")
             .iter()
-            .map(|task| tinybench_task(unit, task))
+            .map(|task| javascript_task(unit, task))
             .collect(),
     })
 }
@@ -182,9 +218,9 @@ fn go_pattern(name: &str) -> String {
     parts.join("/")
 }
 
-fn tinybench_task(unit: &str, task: &Value) -> Microbenchmark {
+fn javascript_task(unit: &str, task: &Value) -> Microbenchmark {
     let name = task["task"].as_str().unwrap_or_default();
-    // Several of them in a file are told apart by their number.
+    // tinybench's own: several of them in a file are told apart by their number.
     let number = match task["bench"].as_u64().unwrap_or(0) {
         0 => String::new(),
         number => format!(" #{}", number + 1),
@@ -261,6 +297,23 @@ mod tests {
     }
 
     #[test]
+    fn pyperf_has_medians_of_values() {
+        // As pyperf 2.11.0 writes it, without what is not read.
+        let report = |unit: &str| {
+            let text = json!({"benchmarks": [{"runs": [{"values": [3.0e-6, 1.0e-6, 2.0e-6, 2.5e-6]}]}],
+                "metadata": {"loops": 16384, "inner_loops": 2, "name": "count", "unit": unit}, "version": "1.0"});
+            measured(Tool::Pyperf, &executed(&text.to_string()))
+        };
+        let found = report("second").expect("a result");
+        assert!((found.ns - 2250.0).abs() < 1e-3, "{found:?}");
+        assert!((found.all_ns - 8.5e3 * 32768.0).abs() < 1.0, "{found:?}");
+        let error = report("byte").expect_err("no time");
+        assert!(error.contains("unit byte"), "{error}");
+        let none = measured(Tool::Pyperf, &executed("Traceback"));
+        assert_eq!(none, Err("no result: Traceback".to_owned()));
+    }
+
+    #[test]
     fn tinybench_has_medians_or_an_error() {
         let text =
             r#"{"median_ms":0.020029999999906067,"samples":7613,"total_ms":306.5621259999984}"#;
@@ -313,6 +366,13 @@ mod tests {
         assert_eq!(found[1].name, "bench/words.js #2 > count");
         let select: Value = serde_json::from_str(&found[1].select).expect("JSON");
         assert_eq!(select, json!({"bench": 1, "task": "count"}));
+        let answer = json!({"names": ["count 10"]});
+        let found = listed(Tool::Pyperf, "bench/words.py", &answer).expect("a list");
+        assert_eq!(found[0].name, "bench/words.py > count 10");
+        assert_eq!(found[0].select, "count 10");
+        let answer = json!({"tasks": [{"task": "plain > same #2"}]});
+        let found = listed(Tool::Mitata, "bench/words.mjs", &answer).expect("a list");
+        assert_eq!(found[0].name, "bench/words.mjs > plain > same #2");
         let error = listed(
             Tool::Go,
             ".",

@@ -189,9 +189,13 @@ impl<T: Fn(&str, Progress)> Run<'_, T> {
         };
         prepared(0);
         let (units, mut description) = match settings.tool {
-            Tool::Go => go::stage(&mut stage, program, &trees, paths).await?,
-            Tool::PytestBenchmark => python::stage(&mut stage, program, &trees, paths).await?,
-            Tool::Tinybench => javascript::stage(&mut stage, &trees, paths)?,
+            Tool::Go => go::stage(&mut stage, settings.cgo, program, &trees, paths).await?,
+            tool @ (Tool::PytestBenchmark | Tool::Pyperf) => {
+                python::stage(&mut stage, tool, program, &trees, paths).await?
+            }
+            tool @ (Tool::Tinybench | Tool::Mitata) => {
+                javascript::stage(&mut stage, tool, &trees, paths)?
+            }
         };
         for ((_, tree), units) in trees.iter().zip(&units) {
             if units.is_empty() {

@@ -72,6 +72,8 @@ pub struct Settings {
     pub time_s: f64,
     /// Memory of an instance in MB.
     pub memory_mb: u32,
+    /// Whether packages that need a C compiler are compiled, with it: Go's alone.
+    pub cgo: bool,
     /// The tool chain: Go's or Python's program, where it is not in its usual place.
     pub program: Option<PathBuf>,
     /// The function's name.
@@ -125,6 +127,10 @@ impl Settings {
                 self.time_s
             );
             return Err(SuiteError::Setting("time", rule));
+        }
+        if self.cgo && self.tool != Tool::Go {
+            let rule = format!("only for go, not for {}", self.tool.name());
+            return Err(SuiteError::Setting("cgo", rule));
         }
         for path in &self.paths {
             let is_plain =
@@ -194,6 +200,7 @@ mod tests {
             limit: Duration::from_secs(20),
             time_s: 1.0,
             memory_mb: 2048,
+            cgo: false,
             program: None,
             function: "lab-1".to_owned(),
         }
@@ -233,9 +240,18 @@ mod tests {
             assert!(error.starts_with("path:"), "{error}");
         }
         let settings = Settings {
+            cgo: true,
+            tool: Tool::Pyperf,
+            ..settings()
+        };
+        let error = settings.check().expect_err("no cgo").to_string();
+        assert_eq!(error, "cgo: only for go, not for pyperf");
+        let settings = Settings {
             limit: Duration::ZERO,
             first: "/nowhere".into(),
-            ..settings()
+            cgo: false,
+            tool: Tool::Go,
+            ..settings
         };
         assert!(
             settings

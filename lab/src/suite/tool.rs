@@ -10,9 +10,30 @@ pub enum Tool {
     Go,
     /// Python's pytest-benchmark.
     PytestBenchmark,
+    /// Python's pyperf.
+    Pyperf,
     /// JavaScript's tinybench.
     Tinybench,
+    /// JavaScript's mitata.
+    Mitata,
 }
+
+/// All tools.
+pub const TOOLS: [Tool; 5] = [
+    Tool::Go,
+    Tool::PytestBenchmark,
+    Tool::Pyperf,
+    Tool::Tinybench,
+    Tool::Mitata,
+];
+
+/// What both tools of JavaScript have.
+const JAVASCRIPT: [(&str, &str); 4] = [
+    ("suite.mjs", include_str!("runner/suite.mjs")),
+    ("hearth/benchmark.mjs", include_str!("runner/benchmark.mjs")),
+    ("hearth/hooks.mjs", include_str!("runner/hooks.mjs")),
+    ("hearth/register.mjs", include_str!("runner/register.mjs")),
+];
 
 impl Tool {
     /// Its name, as its authors and the command line have it.
@@ -20,40 +41,44 @@ impl Tool {
         match self {
             Self::Go => "go",
             Self::PytestBenchmark => "pytest-benchmark",
+            Self::Pyperf => "pyperf",
             Self::Tinybench => "tinybench",
+            Self::Mitata => "mitata",
+        }
+    }
+
+    /// What it is, in a few words.
+    pub fn means(self) -> &'static str {
+        match self {
+            Self::Go => "go test -bench",
+            Self::PytestBenchmark | Self::Pyperf => "Python",
+            Self::Tinybench | Self::Mitata => "JavaScript",
         }
     }
 
     /// The runtime of the function that runs it, and that function's files.
-    pub(super) fn runner(self) -> (&'static str, &'static [(&'static str, &'static str)]) {
+    pub(super) fn runner(self) -> (&'static str, Vec<(&'static str, &'static str)>) {
+        let python = |name, module| {
+            let suite = ("suite.py", include_str!("runner/suite.py"));
+            ("python3", vec![suite, (name, module)])
+        };
+        let javascript = |wrap| {
+            let mut files = JAVASCRIPT.to_vec();
+            files.push(("hearth/wrap.mjs", wrap));
+            ("node", files)
+        };
         match self {
-            Self::Go => (
-                "python3",
-                &[
-                    ("suite.py", include_str!("runner/suite.py")),
-                    ("hearth/cacheprog.py", include_str!("runner/cacheprog.py")),
-                ],
+            Self::Go => python("hearth/cacheprog.py", include_str!("runner/cacheprog.py")),
+            Self::PytestBenchmark => python(
+                "hearth/hearth_suite_plugin.py",
+                include_str!("runner/hearth_suite_plugin.py"),
             ),
-            Self::PytestBenchmark => (
-                "python3",
-                &[
-                    ("suite.py", include_str!("runner/suite.py")),
-                    (
-                        "hearth/hearth_suite_plugin.py",
-                        include_str!("runner/hearth_suite_plugin.py"),
-                    ),
-                ],
+            Self::Pyperf => python(
+                "hearth/hearth_pyperf.py",
+                include_str!("runner/hearth_pyperf.py"),
             ),
-            Self::Tinybench => (
-                "node",
-                &[
-                    ("suite.mjs", include_str!("runner/suite.mjs")),
-                    ("hearth/benchmark.mjs", include_str!("runner/benchmark.mjs")),
-                    ("hearth/hooks.mjs", include_str!("runner/hooks.mjs")),
-                    ("hearth/register.mjs", include_str!("runner/register.mjs")),
-                    ("hearth/wrap.mjs", include_str!("runner/wrap.mjs")),
-                ],
-            ),
+            Self::Tinybench => javascript(include_str!("runner/tinybench.mjs")),
+            Self::Mitata => javascript(include_str!("runner/mitata.mjs")),
         }
     }
 }

@@ -73,6 +73,33 @@ func BenchmarkFile(b *testing.B) {
 }
 "#;
 
+/// In C, so that nothing is summed at compile time.
+const SUM: &str = "package words
+
+// static unsigned sum(unsigned of) {
+//   volatile unsigned all = 0;
+//   for (unsigned i = 0; i < of; i++) all += i;
+//   return all;
+// }
+import \"C\"
+
+// Sum sums in C.
+func Sum() int {
+\treturn int(C.sum(ROUNDS))
+}
+";
+
+const SUM_TEST: &str = "package words
+
+import \"testing\"
+
+func BenchmarkSum(b *testing.B) {
+\tfor b.Loop() {
+\t\tsink += Sum()
+\t}
+}
+";
+
 /// A Go module whose package `inner` counts words so many times.
 fn go_module(at: &Path, rounds: usize) -> PathBuf {
     let file = |name: &str, text: &str| {
@@ -113,7 +140,7 @@ fn without_go() -> Option<String> {
 }
 
 /// Unpacks a suite that set-up has built.
-fn unpacked(name: &str, at: &Path) -> PathBuf {
+pub fn unpacked(name: &str, at: &Path) -> PathBuf {
     let path = Path::new(BUILT).join(format!("{name}.zip"));
     let archive = fs::read(&path)
         .unwrap_or_else(|error| panic!("{}: {error}; run scripts/packages.sh", path.display()));
@@ -122,7 +149,7 @@ fn unpacked(name: &str, at: &Path) -> PathBuf {
     at.to_owned()
 }
 
-fn edit(file: &Path, from: &str, to: &str) {
+pub fn edit(file: &Path, from: &str, to: &str) {
     let text = fs::read_to_string(file).expect("read");
     assert!(text.contains(from), "{text}");
     fs::write(file, text.replace(from, to)).expect("written");
@@ -244,7 +271,9 @@ async fn two_go_modules_are_compared_in_the_same_instances() {
         ("go", &v2, "inner/new_test.go:3:13"),
         ("go", &none, "not a Go module"),
         ("pytest-benchmark", &v1, "requirements.txt"),
+        ("pyperf", &v1, "pyperf is neither installed in it"),
         ("tinybench", &v1, "npm install"),
+        ("mitata", &v1, "mitata is not in its node_modules"),
     ] {
         let output = suite(&server, &directory, tool, &v1, v2)
             .output()
@@ -278,6 +307,156 @@ async fn two_python_suites_are_compared() {
         assert_eq!(verdict(&result, size), "faster", "{printed}");
     }
     assert!(!printed.contains("test_plain"), "{printed}");
+    assert_eq!(functions(&server.client()).await, 0);
+}
+
+#[tokio::test]
+async fn one_benchmark_of_pyperf_runs_at_a_time_with_its_packages_beside_or_named() {
+    let (server, directory) = (Server::start(), tempfile::tempdir().expect("a directory"));
+    let v1 = unpacked("suite-pyperf", &directory.path().join("one"));
+    let v2 = unpacked("suite-pyperf", &directory.path().join("two"));
+    edit(&v2.join("words.py"), "ROUNDS = 1", "ROUNDS = 3");
+    let (printed, result) = done(suite(&server, &directory, "pyperf", &v1, &v2)).await;
+    for name in [
+        "bench/bench_words.py > count 10",
+        "bench/bench_words.py > count 1000",
+        "bench/bench_words.py > count in a statement",
+    ] {
+        assert_eq!(verdict(&result, name), "slower", "{printed}");
+    }
+    // A command is measured, too, and is the same in both.
+    let all = result["benchmarks"].as_array().expect("benchmarks");
+    assert_eq!(all.len(), 4, "{printed}");
+    let command = all
+        .iter()
+        .find(|one| one["name"] == "bench/bench_words.py > interpreter");
+    let trials = &command.expect("it ran")["trials"];
+    assert_eq!(
+        trials["repeats"].as_array().map(Vec::len),
+        Some(12),
+        "{trials}"
+    );
+
+    // What the script itself says of a benchmark is passed on, and none is run beside it.
+    edit(
+        &v2.join("bench/bench_words.py"),
+        "runner = pyperf.Runner()",
+        "runner = pyperf.Runner()\nrunner.bench_func(\"broken\", lambda: 1 / 0)",
+    );
+    edit(
+        &v1.join("bench/bench_words.py"),
+        "runner = pyperf.Runner()",
+        "runner = pyperf.Runner()\nrunner.bench_func(\"broken\", lambda: 1 / 1)",
+    );
+    let mut command = suite(&server, &directory, "pyperf", &v1, &v2);
+    command.args(["--only", "broken"]);
+    let output = command.output().await.expect("it runs");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        printed.contains("broken: 0 interrupted, 12 failed: status 1: ZeroDivisionError"),
+        "{printed}"
+    );
+    assert!(printed.contains("0 of 1 compared"), "{printed}");
+    edit(
+        &v2.join("bench/bench_words.py"),
+        "import pyperf",
+        "import pyperf, nowhere",
+    );
+    let output = suite(&server, &directory, "pyperf", &v1, &v2)
+        .output()
+        .await
+        .expect("it runs");
+    assert!(
+        said(&output).contains("No module named 'nowhere'"),
+        "{}",
+        said(&output)
+    );
+    assert_eq!(functions(&server.client()).await, 0);
+}
+
+#[tokio::test]
+async fn one_case_of_mitata_runs_at_a_time() {
+    let (server, directory) = (Server::start(), tempfile::tempdir().expect("a directory"));
+    let v1 = unpacked("suite-mitata", &directory.path().join("one"));
+    let v2 = unpacked("suite-mitata", &directory.path().join("two"));
+    edit(&v1.join("words.js"), "ROUNDS = 1", "ROUNDS = 3");
+    let (printed, result) = done(suite(&server, &directory, "mitata", &v1, &v2)).await;
+    for name in [
+        "bench/words.js > count 10",
+        "bench/words.js > count 1000",
+        "bench/words.js > again > count",
+    ] {
+        assert_eq!(verdict(&result, name), "faster", "{printed}");
+    }
+    assert_eq!(result["benchmarks"].as_array().map(Vec::len), Some(3));
+    edit(
+        &v2.join("node_modules/mitata/package.json"),
+        "\"version\": \"1",
+        "\"version\": \"0",
+    );
+    let output = suite(&server, &directory, "mitata", &v1, &v2)
+        .output()
+        .await
+        .expect("it runs");
+    assert!(
+        said(&output).contains("mitata 1 or later"),
+        "{}",
+        said(&output)
+    );
+    assert_eq!(functions(&server.client()).await, 0);
+}
+
+#[tokio::test]
+async fn go_packages_that_need_c_are_linked_where_the_compiler_is() {
+    if let Some(reason) = without_go() {
+        return skip(&reason);
+    }
+    let (server, directory) = (Server::start(), tempfile::tempdir().expect("a directory"));
+    let v1 = go_module(&directory.path().join("one"), 1);
+    let v2 = go_module(&directory.path().join("two"), 1);
+    for (tree, rounds) in [(&v1, 100), (&v2, 500)] {
+        fs::write(
+            tree.join("inner/sum.go"),
+            SUM.replace("ROUNDS", &rounds.to_string()),
+        )
+        .expect("written");
+        fs::write(tree.join("inner/sum_test.go"), SUM_TEST).expect("written");
+    }
+    // Without it, what is wrong and what helps are said.
+    let output = suite(&server, &directory, "go", &v1, &v2)
+        .output()
+        .await
+        .expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    let text = said(&output);
+    assert!(
+        text.contains("undefined: Sum") && text.contains("--cgo"),
+        "{text}"
+    );
+    let mut command = suite(&server, &directory, "go", &v1, &v2);
+    command.arg("--cgo").env("CC", "no-such-compiler");
+    let output = command.output().await.expect("it runs");
+    assert!(
+        said(&output).contains("cgo needs a C compiler here (no-such-compiler"),
+        "{}",
+        said(&output)
+    );
+
+    if std::process::Command::new("gcc")
+        .arg("--version")
+        .output()
+        .is_err()
+    {
+        return skip("there is no C compiler");
+    }
+    let mut command = suite(&server, &directory, "go", &v1, &v2);
+    command.args(["--cgo", "--only", "Sum"]);
+    let (printed, result) = done(command).await;
+    assert_eq!(
+        verdict(&result, "inner.BenchmarkSum"),
+        "slower",
+        "{printed}"
+    );
     assert_eq!(functions(&server.client()).await, 0);
 }
 

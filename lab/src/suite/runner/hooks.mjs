@@ -1,9 +1,11 @@
 // Loader hooks: whoever imports the tool gets it with the exports that wrap.mjs replaces.
 const MARK = "hearth-suite";
 let tool;
+let replaced;
 
 export function initialize(data) {
   tool = data.tool;
+  replaced = data.replaced;
 }
 
 export async function resolve(specifier, context, next) {
@@ -20,6 +22,6 @@ export async function load(url, context, next) {
   real.searchParams.delete(MARK);
   const source = `import * as real from ${JSON.stringify(real.href)};
 export * from ${JSON.stringify(real.href)};
-export const { Bench } = globalThis.hearthSuiteWrap(real);`;
+export const { ${replaced.join(", ")} } = globalThis.hearthSuiteWrap(real);`;
   return { format: "module", source, shortCircuit: true };
 }

@@ -1,12 +1,12 @@
-// Puts `shim.mjs`'s hooks before the loader, for `import` and for `require`.
+// Puts the hooks of hooks.mjs before the loader, for `import` and for `require`.
 import Module, { register } from "node:module";
 
 const TOOL = JSON.parse(process.env.HEARTH_SUITE).tool;
 
-register("./hooks.mjs", import.meta.url, { data: { tool: TOOL } });
-
-const { wrap } = await import("./wrap.mjs");
+const { REPLACED, wrap } = await import("./wrap.mjs");
 globalThis.hearthSuiteWrap = wrap;
+
+register("./hooks.mjs", import.meta.url, { data: { tool: TOOL, replaced: REPLACED } });
 
 const load = Module._load;
 const wrapped = new Map();

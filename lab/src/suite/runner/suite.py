@@ -113,7 +113,7 @@ def environment(**more):
 
 
 class Go:
-    """A unit is a package, by its directory. Its test binary is linked once for each version in each sandbox."""
+    """A unit is a package, by its directory. Its test binary is linked once for each version in each sandbox, or was before (cgo)."""
 
     def __init__(self):
         self.root = os.path.join(TASK, "go")
@@ -128,6 +128,8 @@ class Go:
         )
 
     def binary(self, tree, unit):
+        if "binaries" in SUITE:
+            return os.path.join(TASK, "binaries", SUITE["binaries"][f"{tree}/{unit}"])
         return os.path.join(PLACE, f"{tree}-{SUITE['units'].index(unit)}.test")
 
     def build(self, tree, unit):
@@ -172,20 +174,25 @@ class Go:
         return outcome(self.test(tree, benchmark["unit"], limit_s, *arguments))
 
 
+def python(tree, limit_s, arguments, **more):
+    """Python in a tree, with the tree's packages and this function's own modules."""
+    root = os.path.join(TASK, tree)
+    path = [root, os.path.join(TASK, SUITE["packages"][tree]), os.path.join(TASK, "hearth")]
+    variables = environment(
+        PYTHONPATH=os.pathsep.join(path),
+        PYTHONPYCACHEPREFIX=os.path.join(PLACE, "pycache"),
+        PYTHONHASHSEED="0",
+        **more,
+    )
+    return call([sys.executable, *arguments], root, variables, limit_s)
+
+
 class PytestBenchmark:
     """A unit is a path that is given to pytest. Parametrised tests are benchmarks of their own."""
 
     def call(self, tree, limit_s, *arguments):
-        root = os.path.join(TASK, tree)
-        path = [root, os.path.join(TASK, SUITE["packages"][tree]), os.path.join(TASK, "hearth")]
-        variables = environment(
-            PYTHONPATH=os.pathsep.join(path),
-            PYTHONPYCACHEPREFIX=os.path.join(PLACE, "pycache"),
-            PYTHONHASHSEED="0",
-        )
         plugins = ["-p", "no:cacheprovider", "-p", "hearth_suite_plugin"]
-        command = [sys.executable, "-m", "pytest", *plugins, "-q", *arguments]
-        return call(command, root, variables, limit_s)
+        return python(tree, limit_s, ["-m", "pytest", *plugins, "-q", *arguments])
 
     def prepare(self, tree, benchmark):
         return None
@@ -218,5 +225,39 @@ def without_data(report):
     return {"benchmarks": report.get("benchmarks", [])}
 
 
-TOOLS = {"go": Go, "pytest-benchmark": PytestBenchmark}
+class Pyperf:
+    """A unit is a script. hearth_pyperf.py runs it."""
+
+    def call(self, tree, limit_s, **request):
+        with tempfile.TemporaryDirectory(dir=PLACE) as directory:
+            path = os.path.join(directory, "report.json")
+            wanted = json.dumps({**request, "report": path})
+            called = python(tree, limit_s, ["-m", "hearth_pyperf"], HEARTH_SUITE=wanted)
+            try:
+                with open(path, encoding="utf-8") as report:
+                    return called, json.load(report)
+            except (FileNotFoundError, ValueError):
+                return called, None
+
+    def prepare(self, tree, benchmark):
+        return None
+
+    def list(self, tree, unit, limit_s):
+        (output, status, _), names = self.call(tree, max(limit_s, 60), do="list", script=unit)
+        if status is None:
+            return {"error": f"{unit}: listing its benchmarks takes too long"}
+        if status != 0 or names is None:
+            return {"error": f"{unit}: status {status}: {output}"}
+        return {"names": names}
+
+    def execute(self, tree, benchmark, time_s, limit_s):
+        request = {"do": "run", "script": benchmark["unit"], "select": benchmark["select"], "time_s": time_s}
+        called, report = self.call(tree, limit_s, **request)
+        done = outcome(called)
+        if done.get("status") == 0 and report:
+            done["output"] = json.dumps(report)
+        return done
+
+
+TOOLS = {"go": Go, "pyperf": Pyperf, "pytest-benchmark": PytestBenchmark}
 TOOL = TOOLS[SUITE["tool"]]()

@@ -1,37 +1,33 @@
 //! Go: the tree, the tool chain that compiles it, and a build cache in which all but the link is done.
 //!
 //! The cache is filled by compiling both trees' tests once, here; in the sandbox it is read-only, and `cacheprog.py` puts a writable one in
-//! front of it.
+//! front of it. Where packages need a C compiler, which a sandbox need not have, the test binaries themselves are staged instead.
+
+mod toolchain;
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::process::Command;
 
+use self::toolchain::Toolchain;
+use super::find::find;
 use super::stage::{Stage, StageError, output, program};
-
-/// Where Go's own packages and the distributions put it, beside PATH.
-const PLACES: [&str; 3] = ["go", "/usr/local/go/bin/go", "/usr/bin/go"];
-
-/// The first version whose build cache may be a program (`GOCACHEPROG`).
-const MINOR_MIN: u32 = 24;
 
 /// What `go test -c` needs of its tools.
 const TOOLS: [&str; 4] = ["asm", "compile", "link", "vet"];
 
+/// Where test binaries are in the archive that are linked here.
+const BINARIES: &str = "binaries";
+
+/// Beside what the compiler says of a tree with cgo in it.
+const CGO_HINT: &str =
+    "(the tree has packages that import \"C\", which are left out without --cgo)";
+
 /// Paths must not be part of what is compiled: they are others in the sandbox.
 const FLAGS: [&str; 3] = ["-trimpath", "-buildvcs=false", "-vet=off"];
-
-/// A tool chain.
-#[derive(Debug)]
-struct Toolchain {
-    program: PathBuf,
-    root: PathBuf,
-    tools: PathBuf,
-    architecture: String,
-}
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -50,9 +46,10 @@ struct Package {
 /// Stages both trees (`v1`, `v2`) and what compiles them. Returns each one's packages with benchmarks, and what the runner must know.
 ///
 /// # Errors
-/// No Go, one that is too old, a tree that is no module or does not compile.
+/// No Go, one that is too old, no C compiler where `cgo` needs one, a tree that is no module or does not compile.
 pub(super) async fn stage(
     stage: &mut Stage,
+    cgo: bool,
     given: Option<&Path>,
     trees: &[(&str, &Path)],
     patterns: &[String],
@@ -63,100 +60,45 @@ pub(super) async fn stage(
             return Err(StageError::Tree(reason));
         }
     }
-    let toolchain = Toolchain::find(given).await?;
+    let toolchain = Toolchain::find(given, cgo).await?;
     let patterns: Vec<&str> = match patterns {
         [] => vec!["./..."],
         given => given.iter().map(String::as_str).collect(),
     };
     let (mut units, mut standard) = (Vec::new(), BTreeSet::new());
+    let mut binaries = serde_json::Map::new();
     for (name, tree) in trees {
         stage.copy(tree, name, false)?;
         let root = stage.path(name);
         toolchain.vendor(&root).await?;
         let found = toolchain.packages(&root, &patterns).await?;
+        if found.is_empty() && !cgo && has_cgo(&root) {
+            let reason = format!("{}: no benchmarks {CGO_HINT}", tree.display());
+            return Err(StageError::Tree(reason));
+        }
         for unit in &found {
+            if cgo {
+                let binary = binaries.len().to_string();
+                toolchain.link(stage, &root, unit, &binary).await?;
+                binaries.insert(format!("{name}/{unit}"), json!(binary));
+                continue;
+            }
             toolchain.compile(stage, &root, unit).await?;
             standard.extend(toolchain.standard(&root, unit).await?);
         }
         units.push(found);
     }
-    toolchain.copy(stage, &standard)?;
-    Ok((
-        units,
-        json!({ "flags": FLAGS, "environment": toolchain.environment() }),
-    ))
+    let environment = toolchain.environment();
+    let description = if cgo {
+        json!({ "binaries": binaries, "environment": environment })
+    } else {
+        toolchain.copy(stage, &standard)?;
+        json!({ "flags": FLAGS, "environment": environment })
+    };
+    Ok((units, description))
 }
 
 impl Toolchain {
-    async fn find(given: Option<&Path>) -> Result<Self, StageError> {
-        let here = Path::new("/");
-        let names = given.map_or_else(|| PLACES.map(Path::new).to_vec(), |given| vec![given]);
-        let mut last = None;
-        for name in names {
-            let mut command = program(name, here, &["env", "-json"]);
-            command.env("GOTOOLCHAIN", "local");
-            match output(&mut command).await {
-                Ok(text) => return Self::of(name, &text),
-                Err(error) => last = last.or(Some(error)),
-            }
-        }
-        let reason = last.map_or_else(String::new, |error| error.to_string());
-        let reason = format!("no Go tool chain was found ({reason}); --go names one");
-        Err(StageError::Tree(reason))
-    }
-
-    /// By what `go env -json` says.
-    fn of(name: &Path, text: &str) -> Result<Self, StageError> {
-        let value: Value = serde_json::from_str(text).unwrap_or_default();
-        let of = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
-        let version = of("GOVERSION");
-        let mut parts = version.trim_start_matches("go").split('.');
-        let minor = match (parts.next(), parts.next()) {
-            (Some("1"), Some(minor)) => leading_number(minor),
-            _ => None,
-        };
-        if minor.is_none_or(|minor| minor < MINOR_MIN) {
-            let reason = format!(
-                "{}: Go 1.{MINOR_MIN} or later is needed, and this is {version:?}",
-                name.display()
-            );
-            return Err(StageError::Tree(reason));
-        }
-        let root = PathBuf::from(of("GOROOT"));
-        Ok(Self {
-            program: root.join("bin/go"),
-            tools: of("GOTOOLDIR").into(),
-            architecture: of("GOHOSTARCH"),
-            root,
-        })
-    }
-
-    /// What must be the same here and in the sandbox, so that the cache is found.
-    fn environment(&self) -> Value {
-        json!({
-            "CGO_ENABLED": "0", "GO111MODULE": "on", "GOARCH": self.architecture, "GOENV": "off", "GOFLAGS": "", "GOOS": "linux",
-            "GOPROXY": "off", "GOSUMDB": "off", "GOTOOLCHAIN": "local", "GOWORK": "off",
-        })
-    }
-
-    fn go(&self, directory: &Path, arguments: &[&str]) -> Command {
-        let mut command = program(&self.program, directory, arguments);
-        for (name, value) in self.environment().as_object().into_iter().flatten() {
-            command.env(name, value.as_str().unwrap_or_default());
-        }
-        for name in [
-            "GOCACHEPROG",
-            "GOEXPERIMENT",
-            "GOAMD64",
-            "GOARM64",
-            "GODEBUG",
-            "GOROOT",
-        ] {
-            command.env_remove(name);
-        }
-        command
-    }
-
     /// Puts what the module requires beside it, from the user's module cache or proxy.
     async fn vendor(&self, root: &Path) -> Result<(), StageError> {
         if root.join("vendor").is_dir() {
@@ -180,7 +122,7 @@ impl Toolchain {
                 .chain(&package.external_test_go_files);
             let mut paths = files.map(|file| package.dir.join(file));
             let has_some = paths.any(|path| {
-                let text = std::fs::read_to_string(path).unwrap_or_default();
+                let text = fs::read_to_string(path).unwrap_or_default();
                 text.lines().any(|line| line.starts_with("func Benchmark"))
             });
             if has_some && let Ok(unit) = package.dir.strip_prefix(root) {
@@ -197,16 +139,47 @@ impl Toolchain {
 
     /// Fills the cache. The binary itself is of no use: it is linked in the sandbox.
     async fn compile(&self, stage: &Stage, root: &Path, unit: &str) -> Result<(), StageError> {
-        let package = format!("./{unit}");
-        let mut arguments = vec!["test", "-c", "-o", "/dev/null"];
+        let cache = stage.path("cache");
+        let done = self.test(stage, root, unit, Path::new("/dev/null"), &cache);
+        done.await.map_err(|error| match error {
+            StageError::Failed(what, said) if has_cgo(root) => {
+                StageError::Failed(what, format!("{said}\n{CGO_HINT}"))
+            }
+            error => error,
+        })
+    }
+
+    /// Stages a package's test binary.
+    async fn link(
+        &self,
+        stage: &mut Stage,
+        root: &Path,
+        unit: &str,
+        binary: &str,
+    ) -> Result<(), StageError> {
+        let to = stage.aside("tests")?.join(binary);
+        let cache = stage.aside("cache")?;
+        self.test(stage, root, unit, &to, &cache).await?;
+        let staged = stage.path(BINARIES).join(binary);
+        stage.copy_file(&to, &staged)
+    }
+
+    async fn test(
+        &self,
+        stage: &Stage,
+        root: &Path,
+        unit: &str,
+        binary: &Path,
+        cache: &Path,
+    ) -> Result<(), StageError> {
+        let (package, binary) = (format!("./{unit}"), binary.to_string_lossy());
+        let mut arguments = vec!["test", "-c", "-o", &binary];
         arguments.extend(FLAGS);
         arguments.push(&package);
         let mut command = self.go(root, &arguments);
         // Removed with the stage, if this is cancelled.
         command.env("GOTMPDIR", stage.aside("tmp")?);
-        output(command.env("GOCACHE", stage.path("cache")))
-            .await
-            .map(drop)
+        output(command.env("GOCACHE", cache)).await.map(drop)
     }
 
     /// Files of the standard library that a package's tests are compiled from.
@@ -265,6 +238,15 @@ impl Toolchain {
     }
 }
 
+/// Whether a module, but not what it requires, has a file with cgo.
+fn has_cgo(root: &Path) -> bool {
+    let is_cgo = |path: &Path, name: &str, _| {
+        let text = || fs::read_to_string(path).unwrap_or_default();
+        name.ends_with(".go") && text().lines().any(|line| line.trim() == "import \"C\"")
+    };
+    find(root, "", &["vendor", "testdata"], &is_cgo).is_ok_and(|found| !found.is_empty())
+}
+
 /// Objects one after another, as `go list -json` prints them.
 fn read(text: &str) -> Result<Vec<Package>, StageError> {
     let packages = serde_json::Deserializer::from_str(text).into_iter();
@@ -272,32 +254,9 @@ fn read(text: &str) -> Result<Vec<Package>, StageError> {
     packages.map_err(|error| StageError::Program("go list".to_owned(), error.to_string()))
 }
 
-fn leading_number(text: &str) -> Option<u32> {
-    let end = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    text[..end].parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_tool_chains_with_a_cache_program_are_taken() {
-        let of = |version: &str| {
-            let text = json!({"GOVERSION": version, "GOROOT": "/go", "GOTOOLDIR": "/go/tools", "GOHOSTARCH": "arm64"});
-            Toolchain::of(Path::new("go"), &text.to_string())
-        };
-        let found = of("go1.24rc1").expect("new enough");
-        assert_eq!(found.program, Path::new("/go/bin/go"));
-        assert_eq!(found.environment()["GOARCH"], "arm64");
-        assert!(of("go1.26.8").is_ok());
-        for old in ["go1.23.4", "go1", "devel", ""] {
-            let error = of(old).expect_err("too old").to_string();
-            assert!(error.contains("1.24 or later"), "{error}");
-        }
-    }
 
     #[test]
     fn packages_are_read_one_after_another() {
