@@ -12,9 +12,15 @@ const EXPERIMENTS: &str = "/api/v1/experiments";
 
 /// An agent of the server's, which ends with the test.
 pub fn agent(server: &Server) -> Child {
+    agent_with(server, &[])
+}
+
+/// The same with more arguments.
+pub fn agent_with(server: &Server, arguments: &[&str]) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hearth"));
     command
         .args(["lab", "agent"])
+        .args(arguments)
         .env("HEARTH_URL", &server.url)
         .env("HEARTH_TOKEN", TOKEN)
         // One that is killed removes nothing.

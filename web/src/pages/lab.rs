@@ -2,7 +2,8 @@
 
 use askama::Template;
 
-use super::Moment;
+use super::lab_suite::SuiteForm;
+use super::{FieldErrors, Moment};
 use crate::chrome::{Badge, Chrome};
 
 /// An experiment in the list.
@@ -10,7 +11,7 @@ use crate::chrome::{Badge, Chrome};
 pub struct ExperimentCard {
     /// Its number.
     pub id: i64,
-    /// `Tail latency`, `Overhead`, `Duet`, `Replay`, `STeLLAR`.
+    /// `Tail latency`, `Overhead`, `Duet`, `Replay`, `Suite`, `STeLLAR`.
     pub kind: &'static str,
     /// What it answers.
     pub title: String,
@@ -52,7 +53,7 @@ pub struct ExperimentsPartial {
 /// The forms, as typed.
 #[derive(Debug, Clone)]
 pub struct LabForm {
-    /// Which one was sent: `tail`, `overhead`, `duet`, `replay`, `stellar`; empty at first.
+    /// Which one was sent: `tail`, `overhead`, `duet`, `replay`, `suite`, `stellar`; empty at first.
     pub kind: String,
     /// Samples of each factor.
     pub samples: String,
@@ -82,6 +83,8 @@ pub struct LabForm {
     pub speed: String,
     /// Settings of the second that differ, a line each.
     pub settings: String,
+    /// A suite's.
+    pub suite: SuiteForm,
     /// An experiment in STeLLAR's format.
     pub config: String,
 }
@@ -104,6 +107,7 @@ impl Default for LabForm {
             last: "60".to_owned(),
             speed: "1".to_owned(),
             settings: String::new(),
+            suite: SuiteForm::default(),
             config: STELLAR.to_owned(),
         }
     }
@@ -135,6 +139,12 @@ pub struct LabPage {
     pub runtimes: Vec<&'static str>,
     /// Names of all functions.
     pub functions: Vec<String>,
+    /// Tools of suites, each with what it is.
+    pub tools: Vec<(&'static str, &'static str)>,
+    /// Processors that calls of a suite may have.
+    pub processors: usize,
+    /// What is wrong with a suite's fields.
+    pub errors: FieldErrors,
     /// What is wrong with the form; empty when all is well.
     pub problem: String,
 }

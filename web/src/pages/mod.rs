@@ -17,6 +17,7 @@ mod ingress;
 mod invocation;
 mod invocations;
 mod lab;
+mod lab_suite;
 mod latency;
 mod login;
 mod logs;
@@ -72,6 +73,7 @@ pub use lab::{
     ExperimentCard, ExperimentCards, ExperimentFileRow, ExperimentLive, ExperimentLivePartial,
     ExperimentPage, ExperimentsPartial, LabForm, LabPage, PlotView, ResultTable,
 };
+pub use lab_suite::SuiteForm;
 pub use latency::{LatencyPage, PERCENTILES, STAGES, WINDOWS};
 pub use login::LoginPage;
 pub use logs::{LogLineRow, LogsPage, LogsPartial, LogsView};

@@ -34,6 +34,7 @@ pub(super) fn card(view: &ExperimentView) -> ExperimentCard {
             "overhead" => "Overhead",
             "duet" => "Duet",
             "replay" => "Replay",
+            "suite" => "Suite",
             _ => "STeLLAR",
         },
         title: view.title.clone(),

@@ -9,8 +9,8 @@ use base64::prelude::BASE64_STANDARD;
 use hearth_lab::overhead::workloads::{RUNTIMES, WORKLOADS};
 use hearth_lab::table::factors::FACTORS;
 use hearth_web::pages::{
-    ExperimentCards, ExperimentLivePartial, ExperimentPage, ExperimentsPartial, LabForm, LabPage,
-    PlotView,
+    ExperimentCards, ExperimentLivePartial, ExperimentPage, ExperimentsPartial, FieldErrors,
+    LabForm, LabPage, PlotView,
 };
 use hearth_web::respond;
 use serde::Deserialize;
@@ -28,6 +28,7 @@ use super::experiment_view::{address, card, files, live, plots, result};
 use super::form::Submitted;
 use super::guard::{go, is_htmx, sentence};
 use super::lab_config::config;
+use super::lab_suite;
 use super::session::Viewer;
 use super::view;
 
@@ -87,6 +88,9 @@ async fn view(
         workloads: WORKLOADS.iter().map(|one| (one.name, one.means)).collect(),
         runtimes: RUNTIMES.iter().map(|one| one.name).collect(),
         functions: functions.map(|function| function.name).collect(),
+        tools: lab_suite::tools(),
+        processors: lab_suite::parallel_max(),
+        errors: FieldErrors::default(),
         problem: String::new(),
     })
 }
@@ -110,9 +114,14 @@ async fn list(app: &App, headers: &HeaderMap, before: i64) -> Result<ExperimentC
 pub async fn create(State(app): State<App>, submitted: Submitted) -> Result<Response, Problem> {
     let viewer = &submitted.viewer;
     viewer.needs(Right::Write)?;
-    let config = match config(&submitted.form) {
+    let is_suite = submitted.form.trimmed("kind") == "suite";
+    let config = match is_suite {
+        true => lab_suite::config(&submitted.form).map_err(Refusal::Fields),
+        false => config(&submitted.form).map_err(Refusal::Problem),
+    };
+    let config = match config {
         Ok(config) => config,
-        Err(problem) => return refused(&app, &submitted, problem).await,
+        Err(refusal) => return refused(&app, &submitted, refusal).await,
     };
     let config = config.as_bytes();
     let made = async {
@@ -126,13 +135,27 @@ pub async fn create(State(app): State<App>, submitted: Submitted) -> Result<Resp
             Ok(go(&submitted.headers, &format!("/lab/{}", made.view.id)))
         }
         Err(error @ (LabError::Job(_) | LabError::NoFunction(..) | LabError::Full)) => {
-            refused(&app, &submitted, sentence(&error.to_string())).await
+            let fields = match &error {
+                LabError::Job(error) if is_suite => lab_suite::at_a_field(error),
+                _ => None,
+            };
+            let problem = || Refusal::Problem(sentence(&error.to_string()));
+            let refusal = fields.map_or_else(problem, Refusal::Fields);
+            refused(&app, &submitted, refusal).await
         }
         Err(error) => Err(error.into()),
     }
 }
 
-async fn refused(app: &App, submitted: &Submitted, problem: String) -> Result<Response, Problem> {
+/// Why a form is refused.
+enum Refusal {
+    /// Said above the forms.
+    Problem(String),
+    /// Said at fields.
+    Fields(FieldErrors),
+}
+
+async fn refused(app: &App, submitted: &Submitted, refusal: Refusal) -> Result<Response, Problem> {
     let (form, viewer) = (&submitted.form, &submitted.viewer);
     let mut page = view(app, viewer, &submitted.headers, i64::MAX).await?;
     let defaults = LabForm::default();
@@ -157,9 +180,16 @@ async fn refused(app: &App, submitted: &Submitted, problem: String) -> Result<Re
         last: typed("last", defaults.last),
         speed: typed("speed", defaults.speed),
         settings: typed("settings", defaults.settings),
+        suite: match form.trimmed("kind").as_str() {
+            "suite" => lab_suite::typed(form),
+            _ => defaults.suite,
+        },
         config: typed("config", defaults.config),
     };
-    page.problem = problem;
+    match refusal {
+        Refusal::Problem(problem) => page.problem = problem,
+        Refusal::Fields(errors) => page.errors = errors,
+    }
     Ok(respond::page(StatusCode::UNPROCESSABLE_ENTITY, &page))
 }
 

@@ -39,6 +39,7 @@ mod invocations;
 mod invoke;
 mod lab;
 mod lab_config;
+mod lab_suite;
 mod latency;
 mod latency_cell;
 mod live;

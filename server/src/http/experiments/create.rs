@@ -20,7 +20,7 @@ use crate::model::ExperimentDetail;
 /// The body is an experiment in STeLLAR's format, or has a `kind`: `tail` is STeLLAR's table of tail latencies for this server, `duet` compares
 /// two functions or versions, `replay` sends what came to a function once more to copies of two versions, `overhead` tells what function,
 /// worker, server and client each have of a small invocation's time, `suite` compares two source trees that the agent has by their
-/// microbenchmarks. An agent (`hearth lab agent`) runs one experiment at a time, oldest first.
+/// microbenchmarks (`tool`: `go`, `pytest-benchmark`, `pyperf`, `tinybench` or `mitata`). An agent (`hearth lab agent`) runs one experiment at a time, oldest first.
 #[utoipa::path(
     post,
     path = "/api/v1/experiments",

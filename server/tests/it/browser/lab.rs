@@ -1,11 +1,14 @@
 //! The lab: experiments are created in its forms, watched, read, cancelled and deleted.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::driver::{Browser, DESKTOP, PHONE};
 use super::log_in;
-use crate::experiments::agent;
-use crate::support::Server;
+use crate::experiments::{agent, agent_with};
+use crate::suites::{edit, unpacked};
+use crate::support::{Server, eventually};
 
 const CODE: &str = "def handler(event, context):\n    return sum(range(2000))\n";
 
@@ -92,6 +95,92 @@ async fn an_experiment_is_created_watched_and_read() {
         .wait_for_any_text("#experiment-state", &["done", "fell short"])
         .await;
     browser.wait_for_text("#result", "event 1").await;
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn two_source_trees_are_compared_in_a_form_of_their_own() {
+    let server = Server::start();
+    let trees = tempfile::tempdir().expect("a directory");
+    unpacked("suite-mitata", &trees.path().join("before"));
+    let after = unpacked("suite-mitata", &trees.path().join("words/after"));
+    edit(&after.join("words.js"), "ROUNDS = 1", "ROUNDS = 3");
+    let browser = Browser::start(DESKTOP, false).await;
+    log_in(&browser, &server).await;
+    browser.open(&server, "/lab").await;
+    browser.click("#new-suite summary").await;
+
+    // What is wrong is said at its field, and what was typed stays.
+    let tool = browser.find("#suite_tool").await;
+    tool.select_by_value("mitata").await.expect("an option");
+    browser.fill("#suite_first", "/etc").await;
+    browser.click("#suite-button").await;
+    browser
+        .wait_for_text("#error-suite_first", "below the agent's trees")
+        .await;
+    browser.console().await;
+    browser.fill("#suite_first", "before").await;
+    browser.fill("#suite_second", "words/after").await;
+    browser.fill("#suite_time", "0.05").await;
+    browser.fill("#suite_only", "count 1").await;
+    browser.click("#new-suite details.more summary").await;
+    browser.fill("#suite_parallel", "1000").await;
+    browser.click("#suite-button").await;
+    browser
+        .wait_for_text("#error-suite_parallel", "1000 is not within 1 and")
+        .await;
+    browser.console().await;
+    for (field, kept) in [("#suite_tool", "mitata"), ("#suite_second", "words/after")] {
+        let value = browser.find(field).await.prop("value").await;
+        assert_eq!(value.expect("a field").as_deref(), Some(kept), "{field}");
+    }
+    browser.looks("lab-suite-refused").await;
+    browser.fill("#suite_parallel", "").await;
+    browser.click("[name=suite_cgo]").await;
+    browser.click("#suite-button").await;
+    browser
+        .wait_for_text("#error-suite_cgo", "Only for go, not for mitata")
+        .await;
+    browser.console().await;
+    browser.click("[name=suite_cgo]").await;
+    browser.fill("#suite_calls", "4").await;
+    browser.click("#suite-button").await;
+    browser.wait_for_text("#experiment-state", "queued").await;
+    browser
+        .wait_for_text(
+            "h1",
+            "Is words/after faster than before, by its benchmarks?",
+        )
+        .await;
+
+    // The page follows what an agent does, and has the table and the forest plot at its end.
+    let directory = trees.path().to_string_lossy();
+    let _agent = agent_with(&server, &["--trees", &directory]);
+    browser.wait_for_text("#experiment-live", "calls").await;
+    let result = browser.path().await;
+    let id = result.trim_start_matches("/lab/").to_owned();
+    let (client, address) = (server.client(), format!("/api/v1/experiments/{id}"));
+    eventually("the experiment ends", Duration::from_secs(120), || async {
+        let found = client.get(&address).await.expect(200).json();
+        let is_open = found["state"] == "queued" || found["state"] == "running";
+        (!is_open).then_some(())
+    })
+    .await;
+    // With so few trials the control differs from itself now and then: no verdict then.
+    browser
+        .wait_for_any_text("#experiment-state", &["done", "fell short"])
+        .await;
+    browser
+        .wait_for_text("#result", "bench/words.js > count 1000")
+        .await;
+    browser.wait_for_text("#result", "1 at a time").await;
+    browser.wait_for_text("#files", "trials.csv").await;
+    let plot = "return Array.from(document.querySelectorAll('.experiment-plot img')) \
+        .filter((image) => image.complete && image.naturalWidth > 0).length === 1;";
+    browser.wait_until("the forest plot is drawn", plot).await;
+    browser
+        .pictures(&server.url, &[("lab-suite", &result)])
+        .await;
     browser.close().await;
 }
 

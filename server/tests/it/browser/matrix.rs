@@ -33,7 +33,19 @@ impl Browser {
         self.prefer(false).await;
     }
 
-    /// The same for the page that is open, as it is now: `name` is the picture's whole name.
+    /// The same for the page that is open, as it is now.
+    pub async fn looks(&self, name: &str) {
+        self.console().await;
+        for (size, dark, variant) in VARIANTS {
+            self.resize(size).await;
+            self.prefer(dark).await;
+            self.look(&format!("{name}-{variant}")).await;
+        }
+        self.resize(DESKTOP).await;
+        self.prefer(false).await;
+    }
+
+    /// The same for the page that is open, as it is now, in one size and theme: `name` is the picture's whole name.
     pub async fn look(&self, name: &str) {
         let script = "return document.querySelector('dialog[open]') !== null;";
         match self.client.execute(script, vec![]).await {

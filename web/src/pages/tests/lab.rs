@@ -49,6 +49,9 @@ fn lab(waits: bool) -> LabPage {
             ("burst-500", "many", false),
         ],
         functions: vec!["hello".to_owned()],
+        tools: vec![("go", "go test -bench"), ("pyperf", "Python")],
+        processors: 2,
+        errors: FieldErrors::default(),
         problem: String::new(),
     }
 }
@@ -106,7 +109,7 @@ fn experiments_are_cards_and_who_runs_them_is_said_when_nobody_does() {
     );
     assert!(page.contains("hearth lab agent") && page.contains("calls: 3 of 15"));
     assert_eq!(page.matches("name=\"factor\"").count(), 2);
-    assert_eq!(checked(&page), ["warm", "empty", "python3", "node"]);
+    assert_eq!(checked(&page), ["warm", "empty", "python3", "node", "true"]);
     assert!(!html(&lab(false)).contains("hearth lab agent"));
     assert!(page.contains("hx-get=\"/lab?part=list\""), "{page}");
     // Older ones stay on the page when it is refreshed.
@@ -122,11 +125,33 @@ fn experiments_are_cards_and_who_runs_them_is_said_when_nobody_does() {
     (refused.form.kind, refused.problem) = ("tail".to_owned(), "Choose one.".to_owned());
     let refused = html(&refused);
     assert!(refused.contains("Choose one."));
-    assert_eq!(checked(&refused), ["empty", "python3", "node"]);
+    assert_eq!(checked(&refused), ["empty", "python3", "node", "true"]);
     let mut refused = lab(false);
     refused.form.kind = "overhead".to_owned();
     refused.form.runtimes = vec!["node".to_owned()];
-    assert_eq!(checked(&html(&refused)), ["warm", "node"]);
+    assert_eq!(checked(&html(&refused)), ["warm", "node", "true"]);
+}
+
+#[test]
+fn a_suite_that_is_refused_says_so_at_the_field_and_keeps_what_was_typed() {
+    let mut refused = lab(false);
+    refused.form.kind = "suite".to_owned();
+    refused.form.suite.tool = "pyperf".to_owned();
+    refused.form.suite.repeats = "0".to_owned();
+    let fine = html(&refused);
+    assert!(
+        fine.contains("<option value=\"pyperf\" selected>"),
+        "{fine}"
+    );
+    assert!(fine.contains("id=\"new-suite\" open") && fine.contains("<details class=\"more\">"));
+    refused.errors = FieldErrors::one("suite_repeats", "Not <enough>.".to_owned());
+    let page = html(&refused);
+    let field = "id=\"error-suite_repeats\">Not &#60;enough&#62;.</p>";
+    assert!(
+        page.contains(field) && page.contains("<details class=\"more\" open>"),
+        "{page}"
+    );
+    assert_eq!(page.matches("aria-invalid").count(), 1, "{page}");
 }
 
 #[test]
