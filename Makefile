@@ -39,7 +39,7 @@ audit: ## check dependencies against published advisories (needs network)
 
 bench: ## benchmark a release build; SUITE="ring warm" selects suites, QUICK=1 a short trial run; SUITE=compare BEFORE=REVISION compares
 	@scripts/setup.sh build $(if $(QUICK),,bench)
-	@QUICK=$(QUICK) SUITE="$(SUITE)" BEFORE="$(BEFORE)" scripts/bench.sh
+	@QUICK=$(QUICK) SUITE="$(SUITE)" BEFORE="$(BEFORE)" ROWS="$(ROWS)" scripts/bench.sh
 
 install: ## install what `make build` built under PREFIX (default /opt/hearth); packaging/hearth.service starts it
 	@scripts/install.sh $(PREFIX)

@@ -6,7 +6,8 @@
 #                      is a good one, and yields no figure to quote
 #   BEFORE=REVISION    with SUITE=compare: builds that revision, too, below target/before, and measures both in turns; or
 #                      the path of another build's `hearth`, which has hearth-init and runtimes beside it.
-#                      ROWS="first request" takes those rows only, and ROWS="echo" those of SUITE=busy
+#   ROWS=WORDS         with SUITE=compare ROWS="first request" takes those rows only, with SUITE=busy ROWS="echo" those, and with
+#                      SUITE=lab ROWS="duets tail" those of its parts: generator, open, duets, tail, go
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 if [[ -n ${QUICK:-} ]]; then

@@ -231,6 +231,9 @@ wants_bench() {
   need iproute2 "network namespaces are made for what is measured" command -v ip
   need nftables "masquerades for a container that functions are compared with" command -v nft
   need nodejs "a bare Node.js server is compared with" test -x /usr/bin/node
+  need wrk "the lab's load generator is compared with it" command -v wrk
+  # Debian 12's is older than suites need: they are left out where nobody has installed another.
+  [[ $(distribution) == debian:bookworm ]] || need golang-go "a suite of Go benchmarks is measured" go_is_here
   if ! is_fetched "$BASELINES" bench || ! is_fetched "$BENCH_PACKAGES" imported; then
     need python3-pip "fetches the servers that are compared with" "$PYTHON" -m pip --version
   fi

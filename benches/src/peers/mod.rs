@@ -6,6 +6,7 @@ pub mod http;
 pub mod minimal;
 pub mod ring;
 pub mod stream;
+pub mod trivial;
 
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -41,16 +42,19 @@ pub enum Peer {
     Grpc,
     /// A minimal HTTP server: a thread for each connection, blocking.
     Minimal,
+    /// A trivial HTTP server that load generators are compared on: epoll on one thread, which has the last processor.
+    Trivial,
 }
 
 impl Peer {
-    const ALL: [(Self, &'static str); 6] = [
+    const ALL: [(Self, &'static str); 7] = [
         (Self::Unix, "unix"),
         (Self::Tcp, "tcp"),
         (Self::Axum, "axum"),
         (Self::AxumOneThread, "axum-one-thread"),
         (Self::Grpc, "grpc"),
         (Self::Minimal, "minimal"),
+        (Self::Trivial, "trivial"),
     ];
 
     /// Starts it in a process of its own and says where it listens.
@@ -114,6 +118,11 @@ pub fn run(name: &str) -> anyhow::Result<()> {
             let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
             println!("{MARK}{}", listener.local_addr()?);
             minimal::serve(&listener)
+        }
+        Peer::Trivial => {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+            println!("{MARK}{}", listener.local_addr()?);
+            trivial::serve(&listener)
         }
         Peer::Axum => async_server(tokio::runtime::Builder::new_multi_thread(), http::serve),
         Peer::AxumOneThread => {

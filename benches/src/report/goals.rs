@@ -2,12 +2,14 @@
 
 mod chaining;
 mod holding;
+mod measuring;
 mod meeting;
 mod reaching;
 mod starting;
 
 use self::chaining::chaining;
 use self::holding::holding;
+use self::measuring::measuring;
 use self::meeting::meeting;
 use self::reaching::reaching;
 use self::starting::starting;
@@ -112,6 +114,7 @@ fn all(documents: &Documents) -> Vec<Goal> {
     meeting(documents, &mut goals);
     chaining(documents, &mut goals);
     looking(documents, &mut goals);
+    measuring(documents, &mut goals);
     goals
 }
 

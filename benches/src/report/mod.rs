@@ -3,6 +3,8 @@
 mod audit;
 mod curve;
 mod goals;
+mod introductions;
+mod lab;
 mod lengths;
 mod page;
 mod panel;
@@ -83,6 +85,9 @@ pub fn write(from: &Path, to: &Path) -> anyhow::Result<()> {
         }
         if let Some(svg) = curve::draw(document) {
             std::fs::write(to.join(curve::FILE), svg)?;
+        }
+        if let Some(svg) = lab::draw(document) {
+            std::fs::write(to.join(lab::FILE), svg)?;
         }
         for (connections, file) in lengths::FILES {
             if let Some(svg) = lengths::draw(document, connections) {

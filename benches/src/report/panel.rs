@@ -49,6 +49,8 @@ pub(super) enum Axis {
     Decades,
     /// A linear scale with a mark for each integer.
     Counts,
+    /// A linear scale of percentages with a mark for every tenth.
+    Percent,
 }
 
 /// A line: what the legend says, and its points.
@@ -58,7 +60,7 @@ pub(super) struct Line {
     pub(super) points: Vec<(f64, f64)>,
 }
 
-/// What is shown over the axis, from 0 to the largest value.
+/// What is shown over the axis, from 0, or the smallest value below, to the largest.
 pub(super) struct Panel {
     pub(super) title: String,
     pub(super) lines: Vec<Line>,
@@ -72,9 +74,13 @@ pub(super) fn draw(title: &str, axis: Axis, panels: &[Panel]) -> Option<String> 
     let all: Vec<f64> = points
         .flat_map(|line| line.points.iter().map(|(x, _)| *x))
         .collect();
-    let least = all.iter().copied().reduce(f64::min)?.max(1.0);
+    let least = all.iter().copied().reduce(f64::min)?;
+    let least = match axis {
+        Axis::Percent => least,
+        Axis::Decades | Axis::Counts => least.max(1.0),
+    };
     // A single point has a place, too.
-    let most = all.into_iter().fold(least * 1.1, f64::max);
+    let most = all.into_iter().fold(least + 0.1 * least.max(1.0), f64::max);
     let height = TOP + PITCH * panels.len() as f64;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" \
@@ -102,7 +108,7 @@ impl Across {
     fn x(&self, value: f64) -> f64 {
         let share = match self.axis {
             Axis::Decades => (value.max(1.0) / self.least).ln() / (self.most / self.least).ln(),
-            Axis::Counts => (value - self.least) / (self.most - self.least),
+            Axis::Counts | Axis::Percent => (value - self.least) / (self.most - self.least),
         };
         LEFT + share * (RIGHT - LEFT)
     }
@@ -116,6 +122,10 @@ impl Across {
             Axis::Counts => ((least.ceil() as i32)..=(most.floor() as i32))
                 .map(f64::from)
                 .collect(),
+            Axis::Percent => (0..=10)
+                .map(|tenth| f64::from(10 * tenth))
+                .filter(|mark| (least..=most).contains(mark))
+                .collect(),
         }
     }
 }
@@ -125,8 +135,10 @@ impl Panel {
     fn draw(&self, top: f64, across: &Across, svg: &mut String) {
         let bottom = top + HEIGHT;
         let values = self.lines.iter().flat_map(|line| &line.points);
-        let largest = values.map(|(_, value)| *value).fold(0.0, f64::max).max(1.0);
-        let y = |value: f64| bottom - HEIGHT * value / largest;
+        let values = values.map(|(_, value)| *value);
+        let smallest = values.clone().fold(0.0, f64::min);
+        let range = values.fold(0.0, f64::max).max(1.0) - smallest;
+        let y = |value: f64| bottom - HEIGHT * (value - smallest) / range;
         // Writing to a string does not fail.
         let _ = writeln!(
             svg,
@@ -135,7 +147,8 @@ impl Panel {
             self.title
         );
         for share in [0.0, 0.5, 1.0] {
-            let (value, y) = (largest * share, y(largest * share));
+            let value = smallest + range * share;
+            let y = y(value);
             let _ = writeln!(
                 svg,
                 "<line class=\"grid\" x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{RIGHT}\" y2=\"{y:.1}\"/>\

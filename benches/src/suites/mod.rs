@@ -7,6 +7,7 @@ pub mod chains;
 pub mod compare;
 pub mod console;
 pub mod ingress;
+pub mod lab;
 mod median;
 pub mod memory;
 pub mod network;
@@ -25,7 +26,7 @@ use crate::scale::Scale;
 pub type Suite = fn(Scale, &mut Document) -> anyhow::Result<()>;
 
 /// All of them by name, in the order in which they run and stand in the report.
-pub const ALL: [(&str, Suite); 12] = [
+pub const ALL: [(&str, Suite); 13] = [
     ("ring", ring::run),
     ("starts", starts::run),
     ("warm", warm::run),
@@ -38,6 +39,7 @@ pub const ALL: [(&str, Suite); 12] = [
     ("chains", chains::run),
     ("memory", memory::run),
     ("console", console::run),
+    ("lab", lab::run),
 ];
 
 /// Parts of suites, which run by themselves only when they are asked for by name: to look at one thing again and again.

@@ -66,8 +66,8 @@ impl Hearth {
     }
 }
 
-/// A stage of a `Server-Timing` header.
-pub(crate) fn stage(header: &str, name: &str) -> Option<Duration> {
+/// How long a stage took, by a `Server-Timing` header. None if the header has no such stage.
+pub fn stage(header: &str, name: &str) -> Option<Duration> {
     header.split(',').find_map(|entry| {
         let mut parts = entry.trim().split(';');
         if parts.next() != Some(name) {

@@ -1,7 +1,7 @@
 //! Where functions are: [`hearth`] deploys them through its REST API, by way of [`client`], and `copy` has versions copied. [`chain`]
 //! makes them members of chains, [`transfer`] gives them an object store, [`calibrate`] a service time.
 
-pub(crate) mod calibrate;
+pub mod calibrate;
 pub mod chain;
 pub mod client;
 mod copy;

@@ -1,0 +1,144 @@
+//! The tail table of STeLLAR's paper for this host, as `hearth lab stellar` makes it, with fewer samples. Factors that have a goal have
+//! more than the others.
+
+use hearth_lab::load::Trust;
+use hearth_lab::platform::hearth::Hearth;
+use hearth_lab::run::{Entry, Settings, Target, run as run_experiment};
+use hearth_lab::table::{Factor, Table, factors};
+use tokio::sync::watch;
+
+use super::{client, load_generator, runtime};
+use crate::results::{Document, Samples};
+use crate::scale::Scale;
+use crate::server::{Runtime, Server};
+
+/// The category of ratios.
+pub const TAIL: &str = "tail table";
+/// The category of latencies to the first byte.
+pub const LATENCY: &str = "tail table: time to the first byte";
+/// Units: tail-to-median ratio, median and tail over the warm median, requests that found no instance, and the paper's ratio on AWS.
+pub const TMR: &str = "TMR";
+/// The same.
+pub const MR: &str = "MR";
+/// The same.
+pub const TR: &str = "TR";
+/// The same.
+pub const COLD: &str = "% cold";
+/// The same.
+pub const AWS_TMR: &str = "TMR on AWS in the paper";
+
+/// Factors with a goal of their own, and samples of each; and of the others.
+const WITH_GOAL: [&str; 3] = ["warm", "cold", "burst-100-cold"];
+const SAMPLES: usize = 200;
+const OTHER_SAMPLES: usize = 100;
+/// What a quick run measures.
+const QUICK: [&str; 2] = ["warm", "cold"];
+const QUICK_SAMPLES: usize = 10;
+
+/// What is measured, with how many samples.
+fn chosen(scale: Scale) -> Vec<(Vec<&'static Factor>, usize)> {
+    if scale.quick {
+        let factors = QUICK.into_iter().filter_map(Factor::named).collect();
+        return vec![(factors, QUICK_SAMPLES)];
+    }
+    let all = factors::FACTORS.iter().filter(|factor| !factor.is_large);
+    let (with_goal, others) = all.partition(|factor| WITH_GOAL.contains(&factor.name));
+    vec![(with_goal, SAMPLES), (others, OTHER_SAMPLES)]
+}
+
+pub(super) fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
+    let server = Server::start(&[])?;
+    for runtime in Runtime::ALL {
+        if let Err(reason) = server.runtime(runtime)? {
+            document.skip(TAIL, reason);
+            return Ok(());
+        }
+    }
+    let out = tempfile::Builder::new().prefix("hearth-bench-").tempdir()?;
+    let settings = Settings {
+        target: Target::Hearth(Hearth::new(client(&server)?)),
+        generator: load_generator()?,
+        out: out.path().to_owned(),
+        only: None,
+        seed: 1,
+        processor: None,
+        prefix: None,
+        trust: Trust::default(),
+    };
+    let mut measured = Vec::new();
+    for (factors, samples) in chosen(scale) {
+        let experiment = factors::experiment(&factors, samples)?;
+        let (_sender, cancelled) = watch::channel(false);
+        let ran = run_experiment(&experiment, &settings, cancelled, &|_| {});
+        let done = runtime()?.block_on(ran)?;
+        if let Some(error) = done.error {
+            return Err(error.into());
+        }
+        measured.extend(done.sub_experiments);
+    }
+    conclude(&measured, document);
+    Ok(())
+}
+
+fn conclude(measured: &[Entry], document: &mut Document) {
+    for row in Table::of(measured, SAMPLES).rows {
+        let mut add = |unit, value: Option<f64>| {
+            if let Some(value) = value {
+                document.figure(TAIL, row.factor, value, unit);
+            }
+        };
+        add(TMR, Some(row.latency_ns.tmr));
+        add(MR, row.ratios.map(|ratios| ratios.mr));
+        add(TR, row.ratios.map(|ratios| ratios.tr));
+        add(COLD, row.cold_share.map(|share| share * 100.0));
+        add(AWS_TMR, row.paper_aws_tmr);
+    }
+    for factor in &factors::FACTORS {
+        let Some(entry) = measured.iter().find(|entry| entry.title == factor.name) else {
+            continue;
+        };
+        let mut samples = Samples::default();
+        for (burst, ns) in &entry.latencies_ns {
+            if *burst >= factor.warm_up() {
+                samples.push(std::time::Duration::from_nanos(*ns as u64));
+            }
+        }
+        if samples.len() > 0 {
+            document.add(LATENCY, factor.name, samples);
+        }
+    }
+}
+
+/// The columns of the report's table: units.
+pub const COLUMNS: [&str; 5] = [TMR, MR, TR, COLD, AWS_TMR];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_run_measures_each_factor_once_within_minutes() {
+        let all = chosen(Scale { quick: false });
+        let mut names: Vec<&str> = all
+            .iter()
+            .flat_map(|(factors, _)| factors.iter().map(|factor| factor.name))
+            .collect();
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!((names.len(), count), (11, 11));
+        assert_eq!(all[0].0.len(), WITH_GOAL.len());
+        let seconds: f64 = all
+            .iter()
+            .flat_map(|(factors, samples)| {
+                factors::experiment(factors, *samples)
+                    .unwrap()
+                    .sub_experiments
+            })
+            .map(|one| hearth_lab::stellar::schedule::seconds(&one))
+            .sum();
+        assert!(seconds < 330.0, "{seconds}");
+        let quick = chosen(Scale { quick: true });
+        assert!(factors::experiment(&quick[0].0, quick[0].1).is_ok());
+    }
+}
