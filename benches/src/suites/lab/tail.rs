@@ -1,6 +1,8 @@
 //! The tail table of STeLLAR's paper for this host, as `hearth lab stellar` makes it, with fewer samples. Factors that have a goal have
 //! more than the others.
 
+use std::time::Duration;
+
 use hearth_lab::load::Trust;
 use hearth_lab::platform::hearth::Hearth;
 use hearth_lab::run::{Entry, Settings, Target, run as run_experiment};
@@ -100,7 +102,7 @@ fn conclude(measured: &[Entry], document: &mut Document) {
         let mut samples = Samples::default();
         for (burst, ns) in &entry.latencies_ns {
             if *burst >= factor.warm_up() {
-                samples.push(std::time::Duration::from_nanos(*ns as u64));
+                samples.push(Duration::from_nanos(*ns as u64));
             }
         }
         if samples.len() > 0 {
