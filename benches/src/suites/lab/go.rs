@@ -88,6 +88,7 @@ pub(super) fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
         limit: Duration::from_secs(20),
         time_s: scale.pick(TIME_S, QUICK_TIME_S),
         memory_mb: 2048,
+        cgo: false,
         program: None,
         function: "lab-bench".to_owned(),
     };

@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
+use hearth_lab::job::spec::measurable;
 use hearth_lab::load::Trust;
 use hearth_lab::platform::hearth::Hearth;
 use hearth_lab::run::{Entry, Settings, Target, run as run_experiment};
+use hearth_lab::store::{Program, Source};
 use hearth_lab::table::{Factor, Table, factors};
 use tokio::sync::watch;
 
@@ -49,7 +51,8 @@ fn chosen(scale: Scale) -> Vec<(Vec<&'static Factor>, usize)> {
 }
 
 pub(super) fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
-    let server = Server::start(&[])?;
+    // Where the lab's store is.
+    let server = Server::start(&[("HEARTH_NETWORK_ALLOW_PRIVATE", "198.18.104.0/24")])?;
     for runtime in Runtime::ALL {
         if let Err(reason) = server.runtime(runtime)? {
             document.skip(TAIL, reason);
@@ -57,18 +60,30 @@ pub(super) fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
         }
     }
     let out = tempfile::Builder::new().prefix("hearth-bench-").tempdir()?;
+    let generator = load_generator()?;
+    let store = Source::Own(Program {
+        program: generator.program.clone(),
+        arguments: ["lab", "store", "--attached"].map(Into::into).to_vec(),
+    });
     let settings = Settings {
         target: Target::Hearth(Hearth::new(client(&server)?)),
-        generator: load_generator()?,
+        generator,
         out: out.path().to_owned(),
         only: None,
         seed: 1,
         processor: None,
         prefix: None,
         trust: Trust::default(),
+        store,
     };
     let mut measured = Vec::new();
     for (factors, samples) in chosen(scale) {
+        let lab = client(&server)?;
+        let possible = measurable(factors, &lab, &settings.store, "lab-bench");
+        let (factors, left_out) = runtime()?.block_on(possible);
+        if let Some(reason) = left_out {
+            document.skip("storage transfers", reason);
+        }
         let experiment = factors::experiment(&factors, samples)?;
         let (_sender, cancelled) = watch::channel(false);
         let ran = run_experiment(&experiment, &settings, cancelled, &|_| {});
