@@ -107,10 +107,10 @@ fn experiments_are_cards_and_who_runs_them_is_said_when_nobody_does() {
         page.contains("Is &#60;b&#62;b&#60;/b&#62; faster?"),
         "{page}"
     );
-    assert!(page.contains("hearth lab agent") && page.contains("calls: 3 of 15"));
+    assert!(page.contains("HEARTH_TOKEN=… hearth lab agent") && page.contains("calls: 3 of 15"));
     assert_eq!(page.matches("name=\"factor\"").count(), 2);
     assert_eq!(checked(&page), ["warm", "empty", "python3", "node", "true"]);
-    assert!(!html(&lab(false)).contains("hearth lab agent"));
+    assert!(page.contains("id=\"no-agent\"") && !html(&lab(false)).contains("id=\"no-agent\""));
     assert!(page.contains("hx-get=\"/lab?part=list\""), "{page}");
     // Older ones stay on the page when it is refreshed.
     let mut older = lab(false);
