@@ -9,8 +9,15 @@ use serde::{Deserialize, Serialize};
 use super::clock;
 use super::engine::Engine;
 use super::pace::{Next, Pace};
-use super::plan::{Plan, Schedule};
+use super::plan::{Arrivals, Plan, Schedule};
 use super::sample::Sample;
+
+/// Requests per second that a closed loop is expected to have at most: at one connection, and at all.
+const ALONE: f64 = 50_000.0;
+const TOGETHER: f64 = 200_000.0;
+
+/// Samples for which there is memory ahead, 88 bytes each.
+const TOUCHED_MAX: usize = 1_000_000;
 
 /// How often progress is told, in ns.
 const TELL_EVERY: u64 = 500_000_000;
@@ -62,6 +69,31 @@ pub struct Progress {
     pub elapsed: u64,
 }
 
+/// Memory for a plan's samples, touched: to get a page from the kernel, or from a virtual machine's host, takes long enough to be seen in
+/// latencies. What is beyond it is got as it is needed.
+fn room(plan: &Plan, total: Option<u64>) -> Vec<Sample> {
+    let seconds = |duration_ms: &Option<u64>| duration_ms.map_or(0.0, |ms| ms as f64 / 1e3);
+    let expected = match (&plan.schedule, total) {
+        (_, Some(total)) => total as f64,
+        (Schedule::Closed { duration_ms, .. }, None) => {
+            seconds(duration_ms) * (plan.connections as f64 * ALONE).min(TOGETHER)
+        }
+        (
+            Schedule::Open {
+                arrivals: Arrivals::Fixed { rate } | Arrivals::Exponential { rate, .. },
+                duration_ms,
+                ..
+            },
+            None,
+        ) => seconds(duration_ms) * rate,
+        _ => 0.0,
+    };
+    let mut samples = Vec::new();
+    samples.resize_with((expected as usize).min(TOUCHED_MAX), Sample::default);
+    samples.clear();
+    samples
+}
+
 /// Runs a plan that [`Plan::check`] has passed. The end of `control`, a pipe or socket, cancels it.
 ///
 /// # Errors
@@ -82,12 +114,12 @@ pub fn run(
     }
     let mut engine = Engine::new(plan, control)?;
     let mut pace = Pace::new(plan);
+    let mut samples = room(plan, pace.total());
     if !matches!(plan.schedule, Schedule::Bursts { .. }) {
         engine.connect(plan.connections.min(plan.keep_alive), CONNECT_WITHIN)?;
     }
     let (began_at, processor) = (clock::wall(), clock::processor());
     engine.restart_clock();
-    let mut samples = Vec::new();
     let mut faults = 0;
     let mut tell_at = TELL_EVERY;
     let ended = loop {
