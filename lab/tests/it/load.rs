@@ -182,7 +182,8 @@ fn bursts_are_sent_at_once_and_after_the_answers_to_the_one_before() {
         *count.lock().expect("no panic") += 1;
         more.notify_all();
         let waiting = count.lock().expect("no panic");
-        let wait = more.wait_timeout_while(waiting, Duration::from_secs(20), |count| *count < whole);
+        let wait =
+            more.wait_timeout_while(waiting, Duration::from_secs(20), |count| *count < whole);
         drop(wait.expect("no panic"));
         answer(stream, b"ok")?;
         Ok(true)
