@@ -1,5 +1,7 @@
 //! Takes experiments from a server, runs them, and reports to it.
 
+mod report;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -34,9 +36,6 @@ const ASK_WITHIN: Duration = Duration::from_mins(1);
 
 /// Between two questions, whatever the answer is: one that drains has none at once.
 const ASK_EVERY: Duration = Duration::from_secs(1);
-
-/// Largest file that is kept with an experiment.
-const FILE_MAX: u64 = 32 << 20;
 
 /// What a server says of an experiment to be run.
 #[derive(Debug, Deserialize)]
@@ -178,62 +177,6 @@ impl Agent {
         run(&job, &runner, cancelled, note).await
     }
 
-    /// Sends the files and how it ended.
-    async fn report(
-        &self,
-        id: i64,
-        outcome: Result<Outcome, JobRunError>,
-        tell: &(dyn Fn(&str) + Sync),
-    ) -> Result<(), ClientError> {
-        let mut end = json!({ "state": "failed", "result": null });
-        match outcome {
-            Err(error) => end["error"] = error.to_string().into(),
-            Ok(outcome) => {
-                for (path, name) in files(&outcome.directory) {
-                    match fs::metadata(&path).map(|metadata| metadata.len()) {
-                        Ok(size) if size <= FILE_MAX => {}
-                        _ => {
-                            tell(&format!("{name} is too large to be kept"));
-                            continue;
-                        }
-                    }
-                    let Ok(content) = fs::read(&path) else {
-                        continue;
-                    };
-                    let path = format!("/api/v1/experiments/{id}/files/{name}");
-                    let content = Some(("application/octet-stream", content));
-                    match self.client.send(Method::PUT, &path, content).await {
-                        Ok(_) => {}
-                        // The server has given the experiment up, or is not there.
-                        Err(error) if is_over(&error) => return Err(error),
-                        // The end is told all the same: the summary is worth more than the file.
-                        Err(error) => tell(&format!("{name} is not kept: {error}")),
-                    }
-                }
-                end["result"] = outcome.summary;
-                end["state"] = match (&outcome.error, outcome.was_cancelled, outcome.fell_short) {
-                    (_, true, _) => "cancelled",
-                    (Some(_), ..) => "failed",
-                    (None, false, true) => "fell_short",
-                    (None, false, false) => "succeeded",
-                }
-                .into();
-                end["error"] = outcome.error.filter(|_| !outcome.was_cancelled).into();
-            }
-        }
-        // As long as the server waits for it: without it, what was measured is lost.
-        let began = Instant::now();
-        loop {
-            match self.put(id, "end", end.clone()).await {
-                Err(error) if !is_final(&error) && began.elapsed() < SILENCE_MAX => {
-                    tell(&error.to_string());
-                    sleep(RETRY_AFTER).await;
-                }
-                sent => return sent.map(drop),
-            }
-        }
-    }
-
     async fn put(&self, id: i64, what: &str, content: Value) -> Result<Value, ClientError> {
         let path = format!("/api/v1/experiments/{id}/{what}");
         let content = Some(("application/json", content.to_string().into_bytes()));
@@ -250,71 +193,8 @@ fn is_final(error: &ClientError) -> bool {
     matches!(error, ClientError::Refused { status, .. } if status.is_client_error() && !for_now.contains(status))
 }
 
-/// Whether nothing more of an experiment is taken: it is over or gone, or nobody answers.
-fn is_over(error: &ClientError) -> bool {
-    match error {
-        ClientError::Refused { status, .. } => {
-            [StatusCode::CONFLICT, StatusCode::NOT_FOUND].contains(status)
-        }
-        _ => true,
-    }
-}
-
 async fn is_cancelled(mut cancelled: watch::Receiver<bool>) {
     if cancelled.wait_for(|cancelled| *cancelled).await.is_err() {
         std::future::pending::<()>().await;
-    }
-}
-
-/// The files of a run, and those of its sub-experiments, each with its name in an address.
-fn files(directory: &Path) -> Vec<(PathBuf, String)> {
-    let mut found = Vec::new();
-    let entries = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
-    for entry in entries(directory) {
-        let (path, name) = (
-            entry.path(),
-            entry.file_name().to_string_lossy().into_owned(),
-        );
-        if path.is_file() {
-            found.push((path, encoded(&name)));
-            continue;
-        }
-        for inner in entries(&path) {
-            let inner_name = inner.file_name().to_string_lossy().into_owned();
-            found.push((inner.path(), encoded(&format!("{name}/{inner_name}"))));
-        }
-    }
-    found.sort();
-    found
-}
-
-/// A name as a part of an address (RFC 3986, unreserved characters).
-fn encoded(name: &str) -> String {
-    name.bytes().fold(String::new(), |mut text, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            text += &format!("%{byte:02X}");
-        }
-        text
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_are_named_for_addresses() {
-        let directory = tempfile::tempdir().expect("a directory");
-        fs::write(directory.path().join("table.csv"), "").expect("written");
-        fs::create_dir(directory.path().join("warm & cold")).expect("made");
-        fs::write(directory.path().join("warm & cold/result.json"), "").expect("written");
-        let names: Vec<String> = files(directory.path())
-            .into_iter()
-            .map(|(_, name)| name)
-            .collect();
-        assert_eq!(names, ["table.csv", "warm%20%26%20cold%2Fresult.json"]);
-        assert!(files(Path::new("/nowhere")).is_empty());
     }
 }

@@ -1,0 +1,137 @@
+//! What a server gets at the end of an experiment: its files, and how it ended.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use hyper::{Method, StatusCode};
+use serde_json::json;
+use tokio::time::sleep;
+
+use super::{Agent, RETRY_AFTER, SILENCE_MAX, is_final};
+use crate::job::run::{JobRunError, Outcome};
+use crate::platform::client::ClientError;
+
+/// Largest file that is kept with an experiment.
+const FILE_MAX: u64 = 32 << 20;
+
+impl Agent {
+    /// Sends the files and how it ended.
+    pub(super) async fn report(
+        &self,
+        id: i64,
+        outcome: Result<Outcome, JobRunError>,
+        tell: &(dyn Fn(&str) + Sync),
+    ) -> Result<(), ClientError> {
+        let mut end = json!({ "state": "failed", "result": null });
+        match outcome {
+            Err(error) => end["error"] = error.to_string().into(),
+            Ok(outcome) => {
+                for (path, name) in files(&outcome.directory) {
+                    match fs::metadata(&path).map(|metadata| metadata.len()) {
+                        Ok(size) if size <= FILE_MAX => {}
+                        _ => {
+                            tell(&format!("{name} is too large to be kept"));
+                            continue;
+                        }
+                    }
+                    let Ok(content) = fs::read(&path) else {
+                        continue;
+                    };
+                    let path = format!("/api/v1/experiments/{id}/files/{name}");
+                    let content = Some(("application/octet-stream", content));
+                    match self.client.send(Method::PUT, &path, content).await {
+                        Ok(_) => {}
+                        // The server has given the experiment up, or is not there.
+                        Err(error) if is_over(&error) => return Err(error),
+                        // The end is told all the same: the summary is worth more than the file.
+                        Err(error) => tell(&format!("{name} is not kept: {error}")),
+                    }
+                }
+                end["result"] = outcome.summary;
+                end["state"] = match (&outcome.error, outcome.was_cancelled, outcome.fell_short) {
+                    (_, true, _) => "cancelled",
+                    (Some(_), ..) => "failed",
+                    (None, false, true) => "fell_short",
+                    (None, false, false) => "succeeded",
+                }
+                .into();
+                end["error"] = outcome.error.filter(|_| !outcome.was_cancelled).into();
+            }
+        }
+        // As long as the server waits for it: without it, what was measured is lost.
+        let began = Instant::now();
+        loop {
+            match self.put(id, "end", end.clone()).await {
+                Err(error) if !is_final(&error) && began.elapsed() < SILENCE_MAX => {
+                    tell(&error.to_string());
+                    sleep(RETRY_AFTER).await;
+                }
+                sent => return sent.map(drop),
+            }
+        }
+    }
+}
+
+/// Whether nothing more of an experiment is taken: it is over or gone, or nobody answers.
+fn is_over(error: &ClientError) -> bool {
+    match error {
+        ClientError::Refused { status, .. } => {
+            [StatusCode::CONFLICT, StatusCode::NOT_FOUND].contains(status)
+        }
+        _ => true,
+    }
+}
+
+/// The files of a run, and those of its sub-experiments, each with its name in an address.
+fn files(directory: &Path) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let entries = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
+    for entry in entries(directory) {
+        let (path, name) = (
+            entry.path(),
+            entry.file_name().to_string_lossy().into_owned(),
+        );
+        if path.is_file() {
+            found.push((path, encoded(&name)));
+            continue;
+        }
+        for inner in entries(&path) {
+            let inner_name = inner.file_name().to_string_lossy().into_owned();
+            found.push((inner.path(), encoded(&format!("{name}/{inner_name}"))));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// A name as a part of an address (RFC 3986, unreserved characters).
+fn encoded(name: &str) -> String {
+    name.bytes().fold(String::new(), |mut text, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            text += &format!("%{byte:02X}");
+        }
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_named_for_addresses() {
+        let directory = tempfile::tempdir().expect("a directory");
+        fs::write(directory.path().join("table.csv"), "").expect("written");
+        fs::create_dir(directory.path().join("warm & cold")).expect("made");
+        fs::write(directory.path().join("warm & cold/result.json"), "").expect("written");
+        let names: Vec<String> = files(directory.path())
+            .into_iter()
+            .map(|(_, name)| name)
+            .collect();
+        assert_eq!(names, ["table.csv", "warm%20%26%20cold%2Fresult.json"]);
+        assert!(files(Path::new("/nowhere")).is_empty());
+    }
+}
