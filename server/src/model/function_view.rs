@@ -131,7 +131,8 @@ pub struct FunctionView {
     pub decisions: DecisionCounts,
     /// Findings from deploying the active version that its author should know about.
     pub notes: Vec<Note>,
-    /// Of a copy, what it was made of; null of every other function.
+    /// What a copy was made of; no other function has the field.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<CopyOf>)]
     pub copy_of: Option<Arc<CopyOf>>,
 }
