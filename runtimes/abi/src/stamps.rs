@@ -249,7 +249,9 @@ mod tests {
         let mut line = worker.stamps;
         line.rests();
         line.count(OtherProcess::new(std::process::id()).expect("its counters"));
-        let request = |line: &mut StampLine, ns: u64| {
+        // Kept, so that the next request has pages that were never touched.
+        let mut kept = Vec::new();
+        let mut request = |line: &mut StampLine, ns: u64| {
             line.taken();
             line.began();
             let mut pages = vec![0_u8; 4 << 20];
@@ -257,6 +259,7 @@ mod tests {
                 page[0] = 1;
             }
             core::hint::black_box(&pages);
+            kept.push(pages);
             while monotonic_ns() < line.stamps.taken + ns {}
             line.ended();
             host.stamps.counters()
