@@ -9,15 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::clock;
 use super::engine::Engine;
 use super::pace::{Next, Pace};
-use super::plan::{Arrivals, Plan, Schedule};
+use super::plan::{Plan, Schedule};
 use super::sample::Sample;
-
-/// Requests per second that a closed loop is expected to have at most: at one connection, and at all.
-const ALONE: f64 = 50_000.0;
-const TOGETHER: f64 = 200_000.0;
-
-/// Samples for which there is memory ahead, 88 bytes each.
-const TOUCHED_MAX: usize = 1_000_000;
 
 /// How long before a planned time a generator with a processor of its own stops sleeping, in ns: to be woken on an idle processor takes up
 /// to a millisecond in a virtual machine.
@@ -73,31 +66,6 @@ pub struct Progress {
     pub elapsed: u64,
 }
 
-/// Memory for a plan's samples, touched: to get a page from the kernel, or from a virtual machine's host, takes long enough to be seen in
-/// latencies. What is beyond it is got as it is needed.
-fn room(plan: &Plan, total: Option<u64>) -> Vec<Sample> {
-    let seconds = |duration_ms: &Option<u64>| duration_ms.map_or(0.0, |ms| ms as f64 / 1e3);
-    let expected = match (&plan.schedule, total) {
-        (_, Some(total)) => total as f64,
-        (Schedule::Closed { duration_ms, .. }, None) => {
-            seconds(duration_ms) * (plan.connections as f64 * ALONE).min(TOGETHER)
-        }
-        (
-            Schedule::Open {
-                arrivals: Arrivals::Fixed { rate } | Arrivals::Exponential { rate, .. },
-                duration_ms,
-                ..
-            },
-            None,
-        ) => seconds(duration_ms) * rate,
-        _ => 0.0,
-    };
-    let mut samples = Vec::new();
-    samples.resize_with((expected as usize).min(TOUCHED_MAX), Sample::default);
-    samples.clear();
-    samples
-}
-
 /// Until when to sleep before something is due; now, if that is soon.
 fn awake_from(due: u64, now: u64) -> u64 {
     match due {
@@ -127,12 +95,12 @@ pub fn run(
     }
     let mut engine = Engine::new(plan, control)?;
     let mut pace = Pace::new(plan);
-    let mut samples = room(plan, pace.total());
     if !matches!(plan.schedule, Schedule::Bursts { .. }) {
         engine.connect(plan.connections.min(plan.keep_alive), CONNECT_WITHIN)?;
     }
     let (began_at, processor) = (clock::wall(), clock::processor());
     engine.restart_clock();
+    let mut samples = Vec::new();
     let mut faults = 0;
     let mut tell_at = TELL_EVERY;
     let ended = loop {
@@ -192,7 +160,6 @@ pub fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::Trust;
 
     #[test]
     fn who_has_a_processor_is_awake_before_something_is_due() {
@@ -200,37 +167,5 @@ mod tests {
         assert_eq!(awake_from(5_000_000, 4_500_000), 4_500_000);
         assert_eq!(awake_from(5_000_000, 6_000_000), 6_000_000);
         assert_eq!(awake_from(u64::MAX, 7), u64::MAX);
-    }
-
-    #[test]
-    fn memory_is_touched_for_the_samples_that_are_expected() {
-        let plan = |schedule, connections| Plan {
-            requests: Vec::new(),
-            schedule,
-            connections,
-            keep_alive: 1,
-            timeout_ms: 1_000,
-            capture_bytes: 0,
-            faults_max: None,
-            processor: None,
-            trust: Trust::default(),
-        };
-        let closed = |duration_ms| Schedule::Closed {
-            duration_ms,
-            count: None,
-        };
-        let open = |rate| Schedule::Open {
-            arrivals: Arrivals::Fixed { rate },
-            duration_ms: Some(2_000),
-            count: None,
-        };
-        let capacity = |plan: &Plan, total| room(plan, total).capacity();
-        assert!(capacity(&plan(closed(Some(1_000)), 1), None) >= 50_000);
-        assert!(capacity(&plan(closed(Some(1_000)), 16), None) >= 200_000);
-        assert!(capacity(&plan(open(300.0), 16), None) >= 600);
-        assert!(capacity(&plan(closed(None), 16), Some(70)) >= 70);
-        let long = plan(closed(Some(86_400_000)), 16);
-        assert!(capacity(&long, None) < 2 * TOUCHED_MAX);
-        assert!(room(&long, None).is_empty());
     }
 }
