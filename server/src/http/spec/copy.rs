@@ -122,4 +122,15 @@ mod tests {
             assert_eq!(read(bad.clone()).expect_err("bad").field, field, "{bad}");
         }
     }
+
+    #[test]
+    fn a_replay_offers_the_settings_that_a_copy_takes() {
+        let own = ["name", "version", "lifetime_s"];
+        let settings: Vec<&str> = COPY_FIELDS
+            .iter()
+            .copied()
+            .filter(|field| !own.contains(field))
+            .collect();
+        assert_eq!(settings, hearth_lab::replay::variant::SETTINGS);
+    }
 }
