@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::driver::{Browser, DESKTOP};
 use super::log_in;
+use crate::ports::free;
 use crate::support::Server;
 
 #[tokio::test]
@@ -121,9 +122,10 @@ async fn the_command_beside_the_settings_sends_what_the_api_takes() {
     let browser = Browser::start(DESKTOP, false).await;
     log_in(&browser, &server).await;
     browser.open(&server, "/functions/told/settings").await;
-    let ports = "tcp 39411 raw\n\nUDP 39412 batch 64 wait 2";
+    let (tcp, udp) = (free(), free());
+    let ports = format!("tcp {tcp} raw\n\nUDP {udp} batch 64 wait 2");
     for (input, text) in [
-        ("#triggers", ports),
+        ("#triggers", ports.as_str()),
         ("#cors_origins", "https://a.example, https://b.example"),
         ("#cors_methods", "GET"),
         ("#cors_max_age_s", "600"),
@@ -136,8 +138,8 @@ async fn the_command_beside_the_settings_sends_what_the_api_takes() {
     let body: Value = serde_json::from_str(body.trim_end_matches('\'')).expect("JSON");
     let sent = json!({
         "triggers": [
-            {"protocol": "tcp", "port": 39411, "mode": "raw"},
-            {"protocol": "udp", "port": 39412, "batch": {"max": 64, "wait_ms": 2}},
+            {"protocol": "tcp", "port": tcp, "mode": "raw"},
+            {"protocol": "udp", "port": udp, "batch": {"max": 64, "wait_ms": 2}},
         ],
         "cors": {
             "allow_origins": ["https://a.example", "https://b.example"],

@@ -104,7 +104,7 @@ async fn two_source_trees_are_compared_in_a_form_of_their_own() {
     let trees = tempfile::tempdir().expect("a directory");
     unpacked("suite-mitata", &trees.path().join("before"));
     let after = unpacked("suite-mitata", &trees.path().join("words/after"));
-    edit(&after.join("words.js"), "ROUNDS = 1", "ROUNDS = 3");
+    edit(&after.join("words.js"), "ROUNDS = 1", "ROUNDS = 100");
     let browser = Browser::start(DESKTOP, false).await;
     log_in(&browser, &server).await;
     browser.open(&server, "/lab").await;
