@@ -147,6 +147,7 @@ mod tests {
 
     fn order(memory_mib: u64, max_instances: u32) -> Order {
         Order {
+            processor: None,
             uid_base: 1_900_000_000,
             memory_bytes: memory_mib * MIB,
             max_instances,

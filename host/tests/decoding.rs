@@ -29,15 +29,18 @@ fn target() -> impl Strategy<Value = Target> {
 
 fn order() -> impl Strategy<Value = Order> {
     let numbers = any::<(u32, u64, u32, bool, bool, bool)>();
-    (numbers, option::of(any::<u64>())).prop_map(
-        |((uid_base, memory_bytes, max_instances, forks, dumpable, network), micros)| Order {
-            uid_base,
-            memory_bytes,
-            max_instances,
-            forks,
-            dumpable,
-            restore_limit: micros.map(Duration::from_micros),
-            network,
+    (numbers, option::of(any::<u64>()), option::of(any::<u32>())).prop_map(
+        |((uid_base, memory_bytes, max_instances, forks, dumpable, network), micros, processor)| {
+            Order {
+                uid_base,
+                memory_bytes,
+                max_instances,
+                forks,
+                dumpable,
+                restore_limit: micros.map(Duration::from_micros),
+                network,
+                processor,
+            }
         },
     )
 }

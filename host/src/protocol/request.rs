@@ -25,6 +25,8 @@ pub struct Order {
     pub restore_limit: Option<Duration>,
     /// Whether it has a network.
     pub network: bool,
+    /// Which of its processors is the only one that it uses.
+    pub processor: Option<u32>,
 }
 
 /// One instance, as its sandbox's owner means it.
@@ -107,6 +109,7 @@ fields_of!(Order {
     dumpable,
     restore_limit,
     network,
+    processor,
 });
 fields_of!(Target { key, leaf, pid });
 variants_of!(Purpose {

@@ -112,7 +112,7 @@ impl LiveSandbox {
             runtime: &papers.runtime.clone(),
         };
         let way_out = WayOut::of(policy);
-        let assignment = assignment(host, papers, &limits, order.network)?;
+        let assignment = assignment(host, papers, &limits, &order)?;
         let (mut live, ends) = site.launch(host, Some(assignment))?;
         live.way_out = way_out;
         live.max_instances = order.max_instances;
@@ -148,7 +148,7 @@ impl LiveSandbox {
         let failed = |error: io::Error| SandboxError::step("assign", error);
         let limits = Limits::here(&order);
         let way_out = WayOut::of(policy);
-        let assignment = assignment(host, papers, &limits, order.network)?;
+        let assignment = assignment(host, papers, &limits, &order)?;
         self.group.limit(&limits).map_err(failed)?;
         self.max_instances = order.max_instances;
         let gone = || failed(io::ErrorKind::NotConnected.into());

@@ -13,6 +13,7 @@ use crate::directories::make_directory;
 use crate::images;
 use crate::limits::Limits;
 use crate::protocol::Papers;
+use crate::protocol::request::Order;
 use crate::{Host, SandboxError};
 
 /// Where a sandbox is made, and with what.
@@ -107,7 +108,7 @@ pub(super) fn assignment(
     host: &Host,
     papers: Papers,
     limits: &Limits,
-    network: bool,
+    order: &Order,
 ) -> Result<Assignment, SandboxError> {
     let restore = papers
         .image
@@ -124,7 +125,8 @@ pub(super) fn assignment(
         // No file can be larger than the memory it is in.
         max_file_bytes: limits.cgroup_memory,
         restore: restore.transpose()?,
-        network,
+        network: order.network,
         trust: papers.trust,
+        processor: order.processor,
     })
 }

@@ -132,6 +132,7 @@ impl Conversation {
             uid_base: self.uid_base + 2 * pair,
             memory_bytes: 64 << 20,
             max_instances: 1,
+            processor: None,
             forks: true,
             dumpable: false,
             restore_limit: None,

@@ -6,7 +6,10 @@ use landlock::{
     Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
 use rustix::process::{Resource, Rlimit};
-use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
+use rustix::thread::{
+    CapabilitiesSecureBits, CapabilitySet, CapabilitySets, CpuSet, sched_getaffinity,
+    sched_setaffinity,
+};
 
 use crate::error::JailError;
 use crate::run_criu::Criu;
@@ -73,6 +76,24 @@ pub fn keep_capabilities(keep: CapabilitySet) -> Result<(), JailError> {
         },
     )
     .map_err(JailError::privileges("dropping capabilities"))
+}
+
+/// Leaves this thread, and what it starts, only the processor at this place among those that it may use; counted on from the first where
+/// there are fewer.
+pub fn pin(place: u32) -> Result<(), JailError> {
+    let failed = |source: rustix::io::Errno| JailError::Limit {
+        what: "processor",
+        source: source.into(),
+    };
+    let allowed = sched_getaffinity(None).map_err(failed)?;
+    let mut places = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
+    let number = place % allowed.count().max(1);
+    let mut only = CpuSet::new();
+    if let Some(cpu) = places.nth(number as usize) {
+        only.set(cpu);
+        sched_setaffinity(None, &only).map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// Sets the limits that hold for each process. None is raised: the server may lack the right to.

@@ -242,8 +242,11 @@ fn template(order: &mut Order, control: &OwnedFd) -> JailError {
         rustix::thread::set_thread_res_uid(uid, uid, uid)
             .map_err(JailError::id_map("becoming user 1000"))?;
         give_up_privileges(CapabilitySet::empty())?;
-        // 11. Limits that hold for each process.
+        // 11. Limits that hold for each process, and its processor, which whatever it starts inherits.
         confine::limit_resources(function)?;
+        if let Some(place) = function.processor {
+            confine::pin(place)?;
+        }
         // 12. Standard streams and the control socket; every other descriptor closes at exec.
         let null = File::open("/dev/null").map_err(JailError::Control)?;
         rustix::stdio::dup2_stdin(&null).map_err(|e| JailError::Control(e.into()))?;

@@ -85,6 +85,8 @@ pub struct Assignment {
     pub network: bool,
     /// A certificate, PEM, that it trusts besides those that the host does.
     pub trust: Option<String>,
+    /// Which of the processors that the sandbox may use is its only one, by its place among them.
+    pub processor: Option<u32>,
 }
 
 fields_of!(JailSpec {
@@ -110,6 +112,7 @@ fields_of!(Assignment {
     restore,
     network,
     trust,
+    processor,
 });
 
 /// Reports from init to the server.

@@ -16,15 +16,27 @@ use crate::store::StoredVersion;
 /// How long a version stays without a call: as long as the pauses within a comparison may be.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// Most versions at a time, which bounds the templates that invocations alone can bring up; the least recently called one goes. Two
-/// comparisons.
-const MOST: usize = 4;
+/// Most templates at a time, which bounds what invocations alone can bring up; the least recently called one goes. Two comparisons of
+/// two versions and a control.
+const MOST: usize = 6;
 
 /// How often a version is asked that is taken out of service at that moment.
 const TRIES: usize = 3;
 
-/// A function's row and the version's number.
-type Key = (i64, u32);
+/// A version that answers apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct VersionApart {
+    /// Its number.
+    pub version: u32,
+    /// Which of its templates is asked for. How fast the same code is depends on where the memory of its template came to lie, so that a
+    /// comparison takes many; number 0 is everybody else's.
+    pub template: u32,
+    /// Which of the server's processors that is pinned to.
+    pub processor: Option<u32>,
+}
+
+/// A function's row and its version.
+type Key = (i64, VersionApart);
 
 /// Those that are in service.
 #[derive(Default)]
@@ -105,7 +117,7 @@ impl Engine {
     pub(super) async fn lease_apart(
         &self,
         function: &Function,
-        version: u32,
+        version: VersionApart,
         received: Instant,
     ) -> Result<(Arc<Deployment>, Result<Lease, LeaseError>), InvokeError> {
         let key = (function.id(), version);
@@ -137,14 +149,23 @@ impl Engine {
 
     /// Keeps a version's deployment in service, apart.
     pub(super) fn keep_apart(&self, function: &Function, deployment: Arc<Deployment>) {
-        let key = (function.id(), deployment.version());
+        let version = VersionApart {
+            version: deployment.version(),
+            template: 0,
+            processor: None,
+        };
+        let key = (function.id(), version);
         self.inner.apart.put(key, deployment);
     }
 
     async fn made_apart(
         &self,
         function: &Function,
-        version: u32,
+        VersionApart {
+            version,
+            template,
+            processor,
+        }: VersionApart,
     ) -> Result<Arc<Deployment>, EngineError> {
         let StoredVersion {
             spec, code_sha256, ..
@@ -156,14 +177,18 @@ impl Engine {
             keep_warm: false,
             ..spec
         };
-        Ok(self.deployment(
+        let deployment = self.deployment(
             function.key.clone(),
             version,
             &spec,
             self.inner.packages.hold(&code_sha256),
             None,
             threads.get(&version).cloned(),
-        ))
+        );
+        if template != 0 || processor.is_some() {
+            deployment.compare_on(processor);
+        }
+        Ok(deployment)
     }
 
     /// A stored version of a function.

@@ -111,6 +111,7 @@ impl Compiler {
             max_instances: 1,
             network: None,
             trust: None,
+            processor: None,
             dumpable: false,
             restore: None,
         }

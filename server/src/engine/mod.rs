@@ -30,6 +30,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 pub use crate::scheduler::MemoryStatus;
+pub use apart::VersionApart;
 pub use files::{VersionChange, VersionCode};
 pub use held::HeldVersion;
 pub use invoke::{Admitted, Invocation, Receipt};

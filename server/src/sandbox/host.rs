@@ -204,6 +204,7 @@ impl Host {
             dumpable: spec.dumpable,
             restore_limit: spec.restore.as_ref().map(|source| source.limit),
             network: spec.network.is_some(),
+            processor: spec.processor,
         };
         let function: Arc<str> = spec.hostname.as_str().into();
         let papers = Papers {

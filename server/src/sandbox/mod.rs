@@ -99,6 +99,8 @@ pub struct SandboxSpec {
     pub network: Option<KernelPolicy>,
     /// A certificate, PEM, that programs in it find at [`TRUST`], and at [`TRUST_ALL`] with those that the host trusts.
     pub trust: Option<String>,
+    /// Which of its processors is the only one that the template and its instances use, by its place among them. None: all.
+    pub processor: Option<u32>,
     /// Whether the template will be dumped: then CRIU needs its notes on the kernel in `/run`.
     pub dumpable: bool,
     /// An image to restore the template from, instead of starting `argv`.

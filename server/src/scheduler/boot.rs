@@ -264,6 +264,7 @@ pub(super) fn sandbox_spec(
         },
         network: way_out.map(WayOut::kernel),
         trust: trust.map(str::to_owned),
+        processor: deployment.processor(),
         dumpable: false,
         restore: None,
     })

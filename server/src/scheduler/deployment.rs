@@ -1,7 +1,7 @@
 //! A deployment: one function version in service, with its template and its instances.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -27,6 +27,12 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 pub(super) type Waiter = oneshot::Sender<Result<Handed, Arc<BootFailure>>>;
 /// The pool of instances and waiting requests; see [`Pool`].
 pub(super) type InstancePool = Pool<Box<Instance>, Waiter>;
+
+/// See [`Deployment::compare_on`].
+#[derive(Debug, Clone, Copy)]
+struct Compared {
+    processor: Option<u32>,
+}
 
 /// One function version in service.
 pub struct Deployment {
@@ -58,6 +64,8 @@ pub struct Deployment {
     import_lines: Mutex<Vec<LogLine>>,
     notes: Mutex<Vec<Note>>,
     retired: AtomicBool,
+    /// How it is set up for a comparison, if it is for one.
+    compared: OnceLock<Compared>,
 }
 
 impl Deployment {
@@ -109,7 +117,25 @@ impl Deployment {
             import_lines: Mutex::default(),
             notes: Mutex::default(),
             retired: AtomicBool::new(false),
+            compared: OnceLock::new(),
         })
+    }
+
+    /// Sets it up for a comparison: its template is always booted, on this processor if one is given. All that are restored from one image
+    /// have their memory where it had it, and so the same speed.
+    pub fn compare_on(&self, processor: Option<u32>) {
+        // Once, when it is made.
+        let _ = self.compared.set(Compared { processor });
+    }
+
+    /// Whether it has no image and gets none.
+    pub(super) fn is_imageless(&self) -> bool {
+        self.compared.get().is_some()
+    }
+
+    /// The processor that its sandboxes are pinned to.
+    pub(super) fn processor(&self) -> Option<u32> {
+        self.compared.get()?.processor
     }
 
     /// The way out of a sandbox of it; none if its network is `none`.

@@ -24,7 +24,8 @@ impl Deployment {
         let runtime = self.resources.runtimes.get(self.spec.runtime);
         // A template that cannot fork has waiting instances, each with descriptors of the server's. And a version that
         // asks for boots must not be restored.
-        if runtime.becomes.is_some() || runtime.fork.is_err() || self.spec.start == Start::Boot {
+        let never = self.is_imageless() || self.spec.start == Start::Boot;
+        if runtime.becomes.is_some() || runtime.fork.is_err() || never {
             return None;
         }
         let parts = Parts {

@@ -330,3 +330,56 @@ async fn a_version_is_added_and_tried_while_another_is_active() {
     client.delete("/api/v1/functions/tried").await.expect(204);
     invoke("1").await.problem(404, "not_found");
 }
+
+#[tokio::test]
+async fn a_version_has_as_many_templates_as_are_asked_for() {
+    let server = Server::start();
+    let client = server.client();
+    let code = "import os\nBORN = os.urandom(8).hex()\ndef handler(event, context):\n    return [BORN, len(os.sched_getaffinity(0))]\n";
+    client.deploy("born", code, json!({})).await;
+    let invoke = |query: String| {
+        let path = format!("/api/v1/functions/born/versions/1/invoke{query}");
+        let client = client.clone();
+        async move { client.post(&path, &Value::Null).await }
+    };
+    let of = async |template: u32| {
+        let answer = invoke(format!("?template={template}&processor=0")).await;
+        let answer = answer.expect(200).json();
+        assert_eq!(answer[1], 1, "pinned: {answer}");
+        answer[0].as_str().expect("text").to_owned()
+    };
+    let any = invoke(String::new()).await.expect(200).json();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    assert_eq!(any[1], cores);
+    // The first five beside it, which is the sixth; each of its own.
+    let mut born = vec![any[0].as_str().expect("text").to_owned()];
+    for template in 1..=5 {
+        born.push(of(template).await);
+    }
+    for (template, before) in (1..=5).zip(&born[1..]) {
+        assert_eq!(of(template).await, *before, "template {template}");
+    }
+    assert_eq!(
+        invoke(String::new()).await.expect(200).json()[0],
+        born[0].as_str()
+    );
+    // One more takes the place of the one that was not called for longest.
+    born.push(of(6).await);
+    born.push(of(1).await);
+    let of_all = born.len();
+    born.sort();
+    born.dedup();
+    assert_eq!(born.len(), of_all, "{born:?}");
+
+    for (query, field) in [
+        ("?template=-1", "template"),
+        ("?template=4294967296", "template"),
+        ("?template=a", "template"),
+        ("?processor=100000", "processor"),
+        ("?processor=", "processor"),
+        ("?fork=1", "fork"),
+    ] {
+        let refused = invoke(query.to_owned()).await.problem(422, "invalid_field");
+        assert_eq!(refused["field"], field, "{query}: {refused}");
+    }
+}

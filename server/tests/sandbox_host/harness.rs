@@ -105,6 +105,7 @@ impl Harness {
             max_instances: 2,
             network: None,
             trust: None,
+            processor: None,
             dumpable: false,
             restore: None,
         }

@@ -97,6 +97,7 @@ impl Workshop {
             max_instances: 8,
             network: None,
             trust: None,
+            processor: None,
             dumpable: false,
             restore: None,
         }

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 
 use super::bodies::Body;
 use crate::engine::InvokeError;
+use crate::engine::apart::VersionApart;
 use crate::model::{
     FunctionError, InvocationId, InvocationRecord, Stages, StartKind, Status, Trigger,
 };
@@ -22,7 +23,7 @@ pub struct Invocation {
     /// What the history will keep of it.
     pub(super) record: InvocationRecord,
     /// The version that is to run, apart from its function's own requests; none for the active one.
-    pub(super) version: Option<u32>,
+    pub(super) version: Option<VersionApart>,
     /// When it was asked for.
     pub(super) received: Instant,
     /// The event as JSON text.
@@ -84,9 +85,9 @@ impl Invocation {
         self
     }
 
-    /// Asks for this version, whether it is active or not.
+    /// Asks for this version, whether it is active or not, by a template of it: one that no call has had is booted.
     #[must_use]
-    pub fn of_version(mut self, version: u32) -> Self {
+    pub fn of_version(mut self, version: VersionApart) -> Self {
         self.version = Some(version);
         self
     }

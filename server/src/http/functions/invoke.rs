@@ -9,14 +9,14 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 
 use super::no_function;
-use crate::engine::{Invocation, InvokeReply};
+use crate::engine::{Invocation, InvokeReply, VersionApart};
 use crate::http::App;
 use crate::http::answer;
 use crate::http::auth;
 use crate::http::body;
 use crate::http::problem::Problem;
 use crate::http::trace::{self, TRACEPARENT};
-use crate::model::{Right, Trigger};
+use crate::model::{InvalidField, Right, Trigger};
 
 /// Longest event, as Lambda's. A longer one is refused, never cut.
 pub const MAX_EVENT_BYTES: usize = 6 << 20;
@@ -54,14 +54,14 @@ pub async fn invoke(State(app): State<App>, request: Request) -> Result<Response
     run(&app, &parts, body, name, None).await
 }
 
-/// Checks the caller and the event, runs the function, and answers with the result. `version` runs apart from the function's own
+/// Checks the caller and the event, runs the function, and answers with the result. A `version` runs apart from the function's own
 /// requests.
 pub(super) async fn run(
     app: &App,
     parts: &Parts,
     body: Body,
     name: &str,
-    version: Option<u32>,
+    version: Option<Result<VersionApart, InvalidField>>,
 ) -> Result<Response, Problem> {
     let mut bearer = None;
     let mut traceparent = None;
@@ -84,6 +84,7 @@ pub(super) async fn run(
         return Err(no_function(name));
     }
     coding?;
+    let version = version.transpose()?;
     let mut event = body::read(body, MAX_EVENT_BYTES).await?;
     if event.is_empty() {
         event = Bytes::from_static(EMPTY_EVENT);
