@@ -153,7 +153,7 @@ impl Method {
             };
             distinguish(&mut settings.events);
             let last = std::cell::Cell::new(Instant::now());
-            let tell = |progress| tell(&last, progress, "calls");
+            let tell = |progress| tell(&last, progress, "trials");
             Ok(duet::run(client, &settings, cancelled, tell).await?)
         })?;
         complete(&mut report);

@@ -1,4 +1,5 @@
-//! The order of trials: all calls of all benchmarks are shuffled, and in each repeat the order of the versions.
+//! The order of trials. Of a suite, all calls of all benchmarks are shuffled; of a duet, the benchmarks of each round; and of both, the
+//! versions of each trial.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,34 @@ pub struct Call {
     pub repeats: Vec<Vec<Role>>,
 }
 
+/// One round: a trial of each benchmark, each with its order of versions.
+pub type Round = Vec<(usize, Vec<Role>)>;
+
+/// All rounds, in their order. The same seed gives the same one.
+pub fn rounds(benchmarks: usize, rounds: usize, with_control: bool, seed: u64) -> Vec<Round> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut roles = roles(with_control);
+    let mut order: Vec<usize> = (0..benchmarks).collect();
+    (0..rounds)
+        .map(|_| {
+            random.shuffle(&mut order);
+            let trial = |benchmark: &usize| {
+                random.shuffle(&mut roles);
+                (*benchmark, roles.clone())
+            };
+            order.iter().map(trial).collect()
+        })
+        .collect()
+}
+
+fn roles(with_control: bool) -> Vec<Role> {
+    let mut roles = vec![Role::First, Role::Second];
+    if with_control {
+        roles.push(Role::Control);
+    }
+    roles
+}
+
 /// All calls, in their order. The same seed gives the same one.
 pub fn order(
     benchmarks: usize,
@@ -34,10 +63,7 @@ pub fn order(
     seed: u64,
 ) -> Vec<Call> {
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut roles = vec![Role::First, Role::Second];
-    if with_control {
-        roles.push(Role::Control);
-    }
+    let mut roles = roles(with_control);
     let mut all: Vec<Call> = (0..benchmarks)
         .flat_map(|benchmark| (0..calls).map(move |number| (benchmark, number)))
         .map(|(benchmark, number)| Call {
@@ -59,6 +85,29 @@ pub fn order(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_round_has_each_benchmark_once_in_another_order() {
+        let all = rounds(4, 45, true, 1);
+        assert_eq!(all.len(), 45);
+        let mut orders = Vec::new();
+        for round in &all {
+            let mut order: Vec<usize> = round.iter().map(|(benchmark, _)| *benchmark).collect();
+            orders.push(order.clone());
+            order.sort_unstable();
+            assert_eq!(order, [0, 1, 2, 3]);
+            assert!(round.iter().all(|(_, roles)| roles.len() == 3));
+        }
+        orders.sort();
+        orders.dedup();
+        assert!(orders.len() > 10, "{orders:?}");
+        let trials = all.iter().flatten();
+        let first = trials.filter(|(_, roles)| roles[0] == Role::First).count();
+        // Of 180, a third within four standard deviations.
+        assert!((35..=85).contains(&first), "{first}");
+        assert_eq!(rounds(4, 45, true, 1), all);
+        assert_ne!(rounds(4, 45, true, 2), all);
+    }
 
     #[test]
     fn every_call_is_there_once_and_either_version_is_first_about_as_often() {

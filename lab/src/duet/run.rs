@@ -8,10 +8,10 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 use super::events::Event;
-use super::order::{Role, order};
+use super::order::{Role, rounds};
 use super::report::{Report, Stage, benchmarks};
 use super::subject::Subject;
-use super::trials::{self, Fault, Trials};
+use super::trials::{self, Fault, Trials, Turn};
 use crate::platform::calibrate::stage;
 use crate::platform::client::{Client, ClientError};
 use crate::platform::hearth::Hearth;
@@ -21,6 +21,9 @@ use crate::statistics::Bootstrap;
 
 /// Longest execution, after which it is interrupted: the paper's 20 s for a microbenchmark.
 const EXECUTION_MAX: Duration = Duration::from_secs(20);
+
+/// Templates of a round: of both versions and the control.
+const TEMPLATES: u32 = 3;
 
 /// Most trials of a duet, of all benchmarks together.
 const TRIALS_MAX: usize = 1_000_000;
@@ -72,9 +75,9 @@ pub enum DuetError {
 /// How far a duet is.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
-    /// Calls that are over.
+    /// Parts that are over: trials of a duet, calls of a suite.
     pub done: usize,
-    /// Calls in all.
+    /// Parts in all.
     pub total: usize,
     /// Time left, estimated; none at first.
     pub left: Option<Duration>,
@@ -161,45 +164,42 @@ pub async fn run(
 ) -> Result<Report, DuetError> {
     settings.check()?;
     let node = Hearth::new(client.clone()).node().await?;
-    for subject in [&settings.first, &settings.second] {
-        let path = format!("/api/v1/functions/{}", subject.function);
-        client.send(Method::GET, &path, None).await?;
-    }
-    let calls = order(
+    let first = numbered(client, &settings.first).await?;
+    let second = numbered(client, &settings.second).await?;
+    let rounds = rounds(
         settings.events.len(),
-        settings.calls,
-        settings.repeats,
+        settings.calls * settings.repeats,
         settings.with_control,
         settings.seed,
     );
+    let total = rounds.len() * settings.events.len();
     let began_at = Timestamp::now();
     let began = Instant::now();
     let (steal, speed) = (Steal::read(), yardstick());
-    let subject = |role| match role {
-        Role::First | Role::Control => &settings.first,
-        Role::Second => &settings.second,
+    let execution = Execution {
+        client,
+        settings,
+        first: &first,
+        second: &second,
+        // Others' duets of the same versions have other numbers.
+        templates_from: fastrand::u32(1..u32::MAX / 2),
+        processors: node["cpus"].as_u64().map_or(1, |count| count.max(1) as u32),
     };
-    let execution = Execution { client, settings };
-    let prepare = async |benchmark| {
-        // So that a call finds an instance of each version. If this fails, so do the executions, which say why.
-        for role in [Role::First, Role::Second] {
-            let _ = execution.run(subject(role), benchmark, 1).await;
-        }
+    let prepare = async |turn: Turn| {
+        // Boots the template, starts an instance and warms it up. If this fails, so does what is measured, which says why.
+        let invocations = if turn.is_new { settings.invocations } else { 1 };
+        let _ = execution.run(turn, invocations).await;
     };
-    let execute = async |role, benchmark| {
-        execution
-            .run(subject(role), benchmark, settings.invocations)
-            .await
-    };
+    let execute = async |turn| execution.run(turn, settings.invocations).await;
     let tell = |done: usize| {
         let each = began.elapsed().checked_div(done as u32);
         tell(Progress {
             done,
-            total: calls.len(),
-            left: each.map(|each| each * (calls.len() - done) as u32),
+            total,
+            left: each.map(|each| each * (total - done) as u32),
         });
     };
-    let running = trials::run(&calls, settings.events.len(), prepare, execute, tell);
+    let running = trials::run(&rounds, settings.repeats, prepare, execute, tell);
     let all = tokio::select! {
         all = running => all,
         Ok(_) = cancelled.wait_for(|is_cancelled| *is_cancelled) => return Err(DuetError::Cancelled),
@@ -219,8 +219,8 @@ pub async fn run(
         lab_version: env!("CARGO_PKG_VERSION"),
         began_at,
         ended_at: Timestamp::now(),
-        first: settings.first.to_string(),
-        second: settings.second.to_string(),
+        first: first.to_string(),
+        second: second.to_string(),
         stage: Some(settings.stage),
         calls: settings.calls,
         repeats: settings.repeats,
@@ -252,22 +252,51 @@ pub(crate) async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + '
     }
 }
 
-/// One version's run of a benchmark.
+/// The subject by its version's number, which is the active one's where none is given.
+async fn numbered(client: &Client, subject: &Subject) -> Result<Subject, ClientError> {
+    let path = format!("/api/v1/functions/{}", subject.function);
+    let function = client.send(Method::GET, &path, None).await?.json();
+    let active = function["active_version"].as_u64();
+    Ok(Subject {
+        version: subject.version.or(active.map(|version| version as u32)),
+        ..subject.clone()
+    })
+}
+
+/// Versions' runs of benchmarks.
 struct Execution<'a> {
     client: &'a Client,
     settings: &'a Settings,
+    first: &'a Subject,
+    second: &'a Subject,
+    /// Number of the first round's first template.
+    templates_from: u32,
+    /// Processors of the server.
+    processors: u32,
 }
 
 impl Execution<'_> {
+    /// Where a version is invoked in this round, with a template of its own for each. Those of a round are pinned to one processor: what
+    /// wakes up on another one now and then runs there at another speed.
+    fn path(&self, turn: Turn) -> String {
+        let (subject, number) = match turn.role {
+            Role::First => (self.first, 0),
+            Role::Second => (self.second, 1),
+            Role::Control => (self.first, 2),
+        };
+        let round = turn.round as u32;
+        let template = self.templates_from + round * TEMPLATES + number;
+        let processor = (self.templates_from + round) % self.processors;
+        let (function, version) = (&subject.function, subject.version.unwrap_or_default());
+        format!(
+            "/api/v1/functions/{function}/versions/{version}/invoke?template={template}&processor={processor}"
+        )
+    }
+
     /// The mean of so many invocations.
-    async fn run(
-        &self,
-        subject: &Subject,
-        benchmark: usize,
-        invocations: usize,
-    ) -> Result<Duration, Fault> {
-        let path = subject.path();
-        let event = self.settings.events[benchmark].text.as_bytes();
+    async fn run(&self, turn: Turn, invocations: usize) -> Result<Duration, Fault> {
+        let path = self.path(turn);
+        let event = self.settings.events[turn.benchmark].text.as_bytes();
         let all = async {
             let mut sum = Duration::ZERO;
             for _ in 0..invocations {

@@ -3,24 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A function as it is active, or a version of it.
+/// A function's active version, or another of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
     /// The function's name.
     pub function: String,
-    /// The version's number; none for the active one, in its function's own instances.
+    /// The version's number; none for the active one.
     pub version: Option<u32>,
-}
-
-impl Subject {
-    /// Where it is invoked.
-    pub fn path(&self) -> String {
-        let function = &self.function;
-        match self.version {
-            Some(version) => format!("/api/v1/functions/{function}/versions/{version}/invoke"),
-            None => format!("/api/v1/functions/{function}/invoke"),
-        }
-    }
 }
 
 impl FromStr for Subject {
@@ -66,13 +55,11 @@ mod tests {
             (active.version, active.to_string().as_str()),
             (None, "hello-2")
         );
-        assert_eq!(active.path(), "/api/v1/functions/hello-2/invoke");
         let third: Subject = "hello@3".parse().expect("a version");
         assert_eq!(
             (third.version, third.to_string().as_str()),
             (Some(3), "hello@3")
         );
-        assert_eq!(third.path(), "/api/v1/functions/hello/versions/3/invoke");
         for bad in [
             "", "@1", "Hello", "a/b", "a@", "a@0", "a@-1", "a@b", "a@1@2", "a?x",
         ] {

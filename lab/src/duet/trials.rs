@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::order::{Call, Role};
+use super::order::{Role, Round};
 use crate::statistics::Trial;
 
 /// A benchmark is given up after so many executions that failed or were interrupted: one that never ends would take its time limit each
@@ -97,31 +97,54 @@ impl Trials {
     }
 }
 
-/// Runs all calls. `prepare` comes before each, `execute` gives the duration of one version's run of a benchmark, and `tell` gets the
-/// calls that are over. A repeat counts only if each of its executions has a duration.
+/// Who runs what, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// Number of the round.
+    pub round: usize,
+    /// Number of the benchmark.
+    pub benchmark: usize,
+    /// Which version.
+    pub role: Role,
+    /// Whether nobody has run in this round before.
+    pub is_new: bool,
+}
+
+/// Runs all rounds, of which so many make a call. `prepare` comes before each turn of a trial, `execute` gives its duration, and `tell`
+/// gets the trials that are over. A trial counts only if each of its executions has a duration.
 pub async fn run<P, E>(
-    calls: &[Call],
-    benchmarks: usize,
+    rounds: &[Round],
+    repeats: usize,
     prepare: P,
     execute: E,
     tell: impl Fn(usize),
 ) -> Vec<Trials>
 where
-    P: AsyncFn(usize),
-    E: AsyncFn(Role, usize) -> Result<Duration, Fault>,
+    P: AsyncFn(Turn),
+    E: AsyncFn(Turn) -> Result<Duration, Fault>,
 {
+    let benchmarks = rounds.first().map_or(0, Vec::len);
     let mut all = vec![Trials::default(); benchmarks];
-    for (done, call) in calls.iter().enumerate() {
-        tell(done);
-        let trials = &mut all[call.benchmark];
-        if trials.is_given_up() {
-            continue;
-        }
-        prepare(call.benchmark).await;
-        for (number, order) in call.repeats.iter().enumerate() {
+    for (round, its) in rounds.iter().enumerate() {
+        let mut is_new = true;
+        for (done, (benchmark, order)) in its.iter().enumerate() {
+            tell(round * benchmarks + done);
+            let trials = &mut all[*benchmark];
+            if trials.is_given_up() {
+                continue;
+            }
+            let turn = |role: &Role| Turn {
+                round,
+                benchmark: *benchmark,
+                role: *role,
+                is_new,
+            };
+            for role in order {
+                prepare(turn(role)).await;
+            }
             let [mut first_ns, mut second_ns, mut control_ns] = [None; 3];
             for role in order {
-                let ns = match execute(*role, call.benchmark).await {
+                let ns = match execute(turn(role)).await {
                     Ok(duration) => Some(duration.as_nanos() as f64),
                     Err(fault) => {
                         trials.note(*role, fault);
@@ -135,22 +158,20 @@ where
                 }
             }
             let is_controlled = !order.contains(&Role::Control) || control_ns.is_some();
+            is_new = false;
             if let (Some(first_ns), Some(second_ns), true) = (first_ns, second_ns, is_controlled) {
                 trials.repeats.push(Repeat {
-                    call: call.number,
-                    repeat: number,
+                    call: round / repeats,
+                    repeat: round % repeats,
                     order: order.clone(),
                     first_ns,
                     second_ns,
                     control_ns,
                 });
             }
-            if trials.is_given_up() {
-                break;
-            }
         }
     }
-    tell(calls.len());
+    tell(rounds.len() * benchmarks);
     all
 }
 
@@ -158,7 +179,7 @@ where
 mod tests {
     use std::cell::{Cell, RefCell};
 
-    use super::super::order::order;
+    use super::super::order::rounds;
     use super::*;
 
     fn block_on<T>(work: impl Future<Output = T>) -> T {
@@ -168,12 +189,12 @@ mod tests {
 
     #[test]
     fn repeats_count_when_both_versions_have_a_duration() {
-        let calls = order(3, 15, 3, true, 7);
+        let rounds = rounds(3, 45, true, 7);
         let executions = Cell::new(0);
         let (prepared, told) = (RefCell::new(Vec::new()), Cell::new(0));
-        let execute = async |role: Role, benchmark: usize| {
+        let execute = async |turn: Turn| {
             executions.set(executions.get() + 1);
-            match (benchmark, role) {
+            match (turn.benchmark, turn.role) {
                 (0, Role::Second) => Ok(Duration::from_micros(20)),
                 // Now and then.
                 (1, Role::Second) if executions.get() % 30 == 0 => {
@@ -183,9 +204,11 @@ mod tests {
                 _ => Ok(Duration::from_micros(10)),
             }
         };
-        let prepare = async |benchmark| prepared.borrow_mut().push(benchmark);
-        let all = block_on(run(&calls, 3, prepare, execute, |done| told.set(done)));
-        assert_eq!(told.get(), 45);
+        let prepare = async |turn| prepared.borrow_mut().push(turn);
+        let all = block_on(run(&rounds, 3, prepare, execute, |done| told.set(done)));
+        assert_eq!(told.get(), 135);
+        let last = all[0].repeats.last().expect("trials");
+        assert_eq!((last.call, last.repeat), (14, 2));
         assert_eq!(
             (all[0].repeats.len(), all[0].failed, all[0].interrupted),
             (45, 0, 0)
@@ -205,9 +228,10 @@ mod tests {
         assert_eq!(all[1].repeats.len(), 45 - all[1].failed);
         assert_eq!(all[1].second_faults, all[1].failed);
         assert_eq!(all[1].error.is_some(), all[1].failed > 0);
-        // Given up after ten, in the fourth call.
+        // Given up after ten rounds.
         assert_eq!((all[2].repeats.len(), all[2].interrupted), (0, FAULTS_MAX));
-        let calls_of_2 = prepared.borrow().iter().filter(|one| **one == 2).count();
-        assert_eq!(calls_of_2, 4);
+        let prepared = prepared.borrow();
+        let turns_of_2 = prepared.iter().filter(|turn| turn.benchmark == 2).count();
+        assert_eq!(turns_of_2, 3 * FAULTS_MAX);
     }
 }

@@ -27,7 +27,7 @@ pub(super) async fn duet(
         count => events::recorded(&runner.client, &settings.first.function, count).await?,
     };
     let settings = job.settings(recorded)?;
-    let watch = |progress| tell(told("calls", progress));
+    let watch = |progress| tell(told("trials", progress));
     let report = match duet::run(&runner.client, &settings, cancelled, watch).await {
         Ok(report) => report,
         Err(DuetError::Cancelled) => return Ok(was_cancelled(&runner.out)),
