@@ -12,8 +12,8 @@ use super::pace::{Next, Pace};
 use super::plan::{Plan, Schedule};
 use super::sample::Sample;
 
-/// How long before a planned time a generator with a processor of its own stops sleeping, in ns: to be woken on an idle processor takes up
-/// to a millisecond in a virtual machine.
+/// How long before a planned time a generator stops sleeping that has a processor of its own, or sends bursts with pauses between them, in
+/// ns: to be woken on an idle processor takes up to a millisecond in a virtual machine, and would count as the server's.
 const AWAKE: u64 = 1_000_000;
 
 /// How often progress is told, in ns.
@@ -137,9 +137,10 @@ pub fn run(
             Next::Done | Next::Answer => u64::MAX,
             Next::At(at) => at,
         };
-        let next = match plan.processor {
-            Some(_) => awake_from(next, engine.now()),
-            None => next,
+        let is_awake = plan.processor.is_some() || matches!(plan.schedule, Schedule::Bursts { .. });
+        let next = match is_awake {
+            true => awake_from(next, engine.now()),
+            false => next,
         };
         let until = next.min(tell_at).min(deadline.unwrap_or(u64::MAX));
         engine.wait(Some(until))?;
