@@ -15,6 +15,8 @@ pub struct Summary {
     pub name: String,
     /// Its language runtime.
     pub runtime: Runtime,
+    /// The function that it is a copy of.
+    pub copy_of: Option<String>,
     /// Whether it can answer.
     pub state: FunctionState,
     /// Why it cannot.
@@ -45,6 +47,7 @@ fn summary(function: &Function) -> Summary {
         id: function.id(),
         name: spec.name.clone(),
         runtime: spec.runtime,
+        copy_of: spec.copy_of.as_ref().map(|copy| copy.function.clone()),
         state,
         state_reason,
         instances: instances(counts),

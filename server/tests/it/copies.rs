@@ -5,7 +5,9 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Client, Server, eventually};
+use crate::support::{Answer, Browser, Client, Server, TOKEN, eventually};
+
+const LIMIT: Duration = Duration::from_secs(20);
 
 /// Tells variables, and how much memory it has.
 const CODE: &str = "\
@@ -82,6 +84,12 @@ async fn a_copy_stays_as_it_was_made() {
     let client = server.client();
     deployed(&client).await;
     copy(&client, json!({"name": "shadow"})).await.expect(201);
+    let console = Browser::logged_in(&server, TOKEN).await;
+    eventually("the list tells it apart", LIMIT, || async {
+        let list = console.get("/functions").await.expect(200).text();
+        (list.matches("copy of f<").count() == 1).then_some(())
+    })
+    .await;
     let code = json!({"code": {"inline": "def handler(event, context):\n    return 1\n"}});
     for (method, path, body) in [
         (Method::PATCH, COPY.to_owned(), json!({"memory_mb": 64})),

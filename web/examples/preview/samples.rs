@@ -82,6 +82,7 @@ pub fn functions() -> FunctionsPage {
         list.rows.push(FunctionRow {
             name: name.into(),
             runtime: "python3",
+            copy_of: None,
             max_concurrency: 8,
         });
     }

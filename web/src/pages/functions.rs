@@ -13,6 +13,8 @@ pub struct FunctionRow {
     pub name: String,
     /// `Python`, `Node.js`.
     pub runtime: &'static str,
+    /// The function that it is a copy of, for a while.
+    pub copy_of: Option<String>,
     /// Most instances at one time.
     pub max_concurrency: u32,
 }

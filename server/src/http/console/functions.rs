@@ -108,6 +108,7 @@ fn view(board: &Board, mut query: ListQuery) -> ListView {
         .map(|row| FunctionRow {
             name: row.summary.name.clone(),
             runtime: view::runtime(row.summary.runtime),
+            copy_of: row.summary.copy_of.clone(),
             max_concurrency: row.summary.max_concurrency,
         })
         .collect();
@@ -232,6 +233,7 @@ mod tests {
                 id: 1,
                 name: name.to_owned(),
                 runtime: Runtime::Python3,
+                copy_of: None,
                 state,
                 state_reason: None,
                 instances: InstanceCounts::default(),

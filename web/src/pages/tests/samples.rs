@@ -79,6 +79,7 @@ pub(super) fn list() -> ListView {
     list.rows.push(FunctionRow {
         name: "hello".into(),
         runtime: "python3",
+        copy_of: Some("original".into()),
         max_concurrency: 8,
     });
     list.live.set("hello/p50", "412 µs");
