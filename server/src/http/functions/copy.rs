@@ -31,7 +31,7 @@ use crate::model::FunctionView;
         headers(("Location" = String, description = "URL of the copy")))),
     extensions(("x-tagged" = json!("make")), ("x-errors" = json!([
         "invalid_json", "bad_request_body", "not_found", "already_exists", "function_is_copy", "payload_too_large",
-        "unsupported_media_type", "invalid_field", "invalid_package", "import_failed", "host_exhausted", "shutting_down"
+        "unsupported_media_type", "invalid_field", "import_failed", "host_exhausted", "shutting_down"
     ]))),
 )]
 pub async fn copy(
