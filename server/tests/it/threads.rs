@@ -234,9 +234,11 @@ async fn each_way_to_start_gives_the_same_answers() {
             if by != "fork" {
                 assert!(!kinds.contains("fork"), "{name}: {kinds:?}");
             }
+            // What a restore failed of is in the image's note.
             assert!(
                 by != "restore" || kinds.contains("restore"),
-                "{name}: {kinds:?}"
+                "{name}: {kinds:?}, {}",
+                function(&client, &name).await["image"]
             );
             assert!(
                 start != "boot" || !kinds.contains("restore"),
