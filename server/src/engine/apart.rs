@@ -17,8 +17,8 @@ use crate::store::StoredVersion;
 const IDLE: Duration = Duration::from_secs(60);
 
 /// Most templates at a time, which bounds what invocations alone can bring up; the least recently called one goes. Two comparisons of
-/// two versions and a control.
-const MOST: usize = 6;
+/// two versions and a control, each with its last round's beside: none that is in use goes for another's new one.
+const MOST: usize = 12;
 
 /// How often a version is asked that is taken out of service at that moment.
 const TRIES: usize = 3;

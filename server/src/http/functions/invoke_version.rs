@@ -18,7 +18,7 @@ use crate::model::InvalidField;
 ///
 /// How fast the same code is depends on where its template's memory came to lie, so that a comparison takes many templates: each
 /// `template` has instances of its own. It is booted, never restored, by the first call that names it, and `processor` pins it and its
-/// instances to one of the server's processors. The server keeps the six templates that were called last.
+/// instances to one of the server's processors. The server keeps the twelve templates that were called last.
 #[utoipa::path(
     post,
     path = "/api/v1/functions/{name}/versions/{n}/invoke",
