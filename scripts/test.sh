@@ -67,7 +67,25 @@ suite() {
   ((bad == 0))
 }
 
+# told LOG: what the failing tests of a suite said, as cargo and unittest print it. Of a suite that names none, its end.
+told() {
+  local found
+  found=$(awk '
+    /^---- .* stdout ----$/ || /^(FAIL|ERROR): / { on = 1; lines = 0 }
+    /^failures:$/ || /^Ran [0-9]+ tests? in / { on = 0 }
+    on && lines++ < 25 { print substr($0, 1, 600) }
+  ' "$1")
+  [[ -n $found ]] || found=$(tail -n 25 "$1" | cut -c1-600)
+  printf '%s\n' "$found"
+}
+
+# At the end once more, where it is looked for.
 finish() {
+  local name
+  for name in "${bad_suites[@]}"; do
+    say "suite $name failed:"
+    told "$LOGS/$name.log"
+  done
   if ((failed > 0)); then
     say "failed: ${bad_suites[*]} (logs in $LOGS)"
   fi
