@@ -60,4 +60,5 @@ pub mod uploads;
 pub mod host_error;
 pub mod limits;
 pub mod system;
+pub mod turns;
 pub mod watched;

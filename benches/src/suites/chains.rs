@@ -33,13 +33,9 @@ const NO_BUSY_POLL: (&str, &str) = ("HEARTH_BUSY_POLL_US", "0");
 
 /// Measures all of it.
 pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
-    let server = Server::start(&[])?;
-    if let Err(reason) = server.has_runtime("native")? {
-        document.skip("chains", reason);
+    let Some((server, relay)) = start(document)? else {
         return Ok(());
-    }
-    // It passes on what it gets, in place.
-    let relay = program("native_relay")?;
+    };
     rates::run(&server, &relay, scale, document)?;
     processors::run(&server, scale, document)?;
     hops::run(&server, &relay, scale, document)?;
@@ -48,6 +44,24 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     idle::run(&relay, scale, document)?;
     rates::polling(&server, scale, document)?;
     hops::polling(&server, scale, document)
+}
+
+/// The lengths that have a goal alone.
+pub fn with_goals(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
+    match start(document)? {
+        Some((server, relay)) => rates::with_goals(&server, &relay, scale, document),
+        None => Ok(()),
+    }
+}
+
+/// A server, and a program that passes on what it gets, in place.
+fn start(document: &mut Document) -> anyhow::Result<Option<(Server, Vec<u8>)>> {
+    let server = Server::start(&[])?;
+    if let Err(reason) = server.has_runtime("native")? {
+        document.skip("chains", reason);
+        return Ok(None);
+    }
+    Ok(Some((server, program("native_relay")?)))
 }
 
 /// Members of one function each, in this order on the only route, `r`.

@@ -14,6 +14,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use tokio::io::Interest;
 use uuid::Uuid;
 
+use crate::turns;
 use crate::watched::Watched;
 
 pub use hangup::Hangup;
@@ -244,6 +245,7 @@ impl HostChannel {
         if busy && let Some(budget) = self.spin.budget(Instant::now) {
             self.endpoint.tx.warm_up();
             let look = look(budget, || self.endpoint.rx.is_ready());
+            turns::begin();
             self.spin.learn(look);
         }
         loop {

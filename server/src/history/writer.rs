@@ -11,6 +11,7 @@ use tokio::time::sleep;
 use super::queue::{Item, Outlet};
 use super::slow_writes::SlowWrites;
 use crate::store::{HistoryBatch, Store, StoreError};
+use crate::turns;
 
 /// Pause after the first failed write, doubled up to [`RETRY_LONGEST`].
 const RETRY_FIRST: Duration = Duration::from_millis(100);
@@ -131,6 +132,7 @@ async fn encode(items: Arc<Vec<Item>>, range: Range<usize>) -> Result<HistoryBat
     let encoding = tokio::task::spawn_blocking(move || {
         let mut batch = HistoryBatch::default();
         for item in &items[range] {
+            turns::give_way();
             match item {
                 Item::Invocation(function, record, captured) => {
                     batch.push(*function, record)?;

@@ -12,6 +12,8 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use futures_util::task::AtomicWaker;
 
+use crate::turns;
+
 /// Polls in a row, before other tasks get their turn. A request with its body needs two or three.
 const POLLS: usize = 8;
 
@@ -71,6 +73,7 @@ impl<F: Future + Unpin> Future for InPlace<F> {
             wakes,
             waker,
         } = &mut *self;
+        turns::give_way();
         wakes.task.register(cx.waker());
         for _ in 0..POLLS {
             wakes.state.store(POLLED, Ordering::Release);

@@ -5,10 +5,13 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
-use sqlx::SqlitePool;
+use hearth_abi::time_slice::take_short_time_slices_alone;
 use sqlx::sqlite::{
     SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
 };
+use sqlx::{SqliteConnection, SqlitePool};
+
+use crate::turns;
 
 /// Readers at one time. SQLite's readers never wait for the writer; more of them than this only cost memory (a thread and
 /// a page cache each).
@@ -33,6 +36,9 @@ const CHECKPOINT_PAGES: &str = "4096";
 /// The log's file is cut back to this after a checkpoint, bytes, so that one long reader does not leave it huge forever.
 const LOG_LIMIT_BYTES: &str = "67108864";
 
+/// After so many operations of SQLite's virtual machine the writer looks whether its turn is over: some ten microseconds.
+const OPERATIONS: i32 = 500;
+
 /// The connections.
 #[derive(Debug)]
 pub(super) struct Pools {
@@ -55,6 +61,7 @@ pub(super) async fn open(file: &Path) -> Result<Pools, sqlx::Error> {
     // FULL syncs the log at every commit. NORMAL would not, and a power failure could then take back a deploy that was
     // already answered with 201. The history pays for it once a batch.
     let writer = SqlitePoolOptions::new()
+        .after_connect(|connection, _| Box::pin(give_way_while_writing(connection)))
         .max_connections(1)
         .min_connections(1)
         .acquire_timeout(ACQUIRE_TIMEOUT)
@@ -85,6 +92,22 @@ pub(super) async fn open(file: &Path) -> Result<Pools, sqlx::Error> {
         )
         .await?;
     Ok(Pools { writer, readers })
+}
+
+/// A batch of the history is some milliseconds of work. Those who serve requests do not wait for all of it.
+async fn give_way_while_writing(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    let mut is_first = true;
+    let mut handle = connection.lock_handle().await?;
+    handle.set_progress_handler(OPERATIONS, move || {
+        if std::mem::take(&mut is_first) {
+            // The thread is the connection's own. Who gives way gives up the rest of its slice, and of a long one it would come to
+            // nothing on a busy host.
+            let _ = take_short_time_slices_alone();
+        }
+        turns::give_way();
+        true
+    });
+    Ok(())
 }
 
 /// Sees to it that only this user can read the file: it holds the functions' environment variables. SQLite gives its log

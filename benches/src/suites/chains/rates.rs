@@ -125,9 +125,7 @@ pub(super) fn run(
     scale: Scale,
     document: &mut Document,
 ) -> anyhow::Result<()> {
-    for number in 0..LONGEST {
-        server.deploy_program(&function(NATIVE, number), relay, &[])?;
-    }
+    deploy(server, relay)?;
     two_at(server, NATIVE, scale, document)?;
     for (language, runtime, code) in [
         (PYTHON, Runtime::Python, PYTHON_CODE),
@@ -142,16 +140,40 @@ pub(super) fn run(
         }
         two_at(server, language, scale, document)?;
     }
-    each_length(server, scale, document)?;
+    let all: Vec<usize> = (1..=LONGEST).collect();
+    let which = if scale.quick { &LENGTHS } else { &all[..] };
+    each_length(server, which, scale, document)?;
     no_chain(server);
     Ok(())
 }
 
-/// Chains of each length, and their functions over HTTP.
-fn each_length(server: &Server, scale: Scale, document: &mut Document) -> anyhow::Result<()> {
+/// The lengths that have a goal alone, on a server of their own.
+pub(super) fn with_goals(
+    server: &Server,
+    relay: &[u8],
+    scale: Scale,
+    document: &mut Document,
+) -> anyhow::Result<()> {
+    deploy(server, relay)?;
+    each_length(server, &LENGTHS, scale, document)
+}
+
+fn deploy(server: &Server, relay: &[u8]) -> anyhow::Result<()> {
+    for number in 0..LONGEST {
+        server.deploy_program(&function(NATIVE, number), relay, &[])?;
+    }
+    Ok(())
+}
+
+/// Chains of these lengths, and their functions over HTTP.
+fn each_length(
+    server: &Server,
+    which: &[usize],
+    scale: Scale,
+    document: &mut Document,
+) -> anyhow::Result<()> {
     for connections in [BUSIEST, ALONE] {
-        let all = (1..=LONGEST).filter(|length| !scale.quick || LENGTHS.contains(length));
-        for length in all {
+        for &length in which {
             let mut targets = vec![
                 Target::new(RING, through()),
                 Target::new(BY_HTTP, one_by_one(NATIVE, length)),

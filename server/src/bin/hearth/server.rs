@@ -36,7 +36,7 @@ use hearth::store::Store;
 use hearth::tail::Tail;
 use hearth::triggers::{Reach, Triggers};
 use hearth::uploads::Uploads;
-use hearth::{admin, network, serve, system};
+use hearth::{admin, network, serve, system, turns};
 use hearth_abi::time_slice::take_short_time_slices_alone;
 use hearth_host::process::server::Server;
 use tokio::signal::unix::{SignalKind, signal};
@@ -86,6 +86,7 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
             // must not get a raised priority either.
             let _ = take_short_time_slices_alone();
         })
+        .on_thread_unpark(turns::begin)
         .build()
     {
         Ok(runtime) => runtime,

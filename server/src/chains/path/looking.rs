@@ -17,6 +17,7 @@ use tokio::sync::oneshot::Receiver;
 use super::Path;
 use super::pending::Back;
 use crate::engine::Admitted;
+use crate::turns;
 
 /// Descriptors that are taken between two looks at the answer.
 const AT_ONCE: usize = 16;
@@ -86,6 +87,7 @@ impl Path {
             found.is_some()
         });
         spin.learn(looked);
+        turns::begin();
         if !matches!(inbox.lock().announce(), Ok(true)) {
             self.bells.wake();
         }
