@@ -10,7 +10,7 @@ use super::clock;
 use super::engine::Engine;
 use super::pace::{Next, Pace};
 use super::plan::{Plan, Schedule};
-use super::sample::Sample;
+use super::sample::{Collected, Sample};
 
 /// How long before a planned time a generator stops sleeping that has a processor of its own, or sends bursts with pauses between them, in
 /// ns: to be woken on an idle processor takes up to a millisecond in a virtual machine, and would count as the server's.
@@ -100,7 +100,7 @@ pub fn run(
     }
     let (began_at, processor) = (clock::wall(), clock::processor());
     engine.restart_clock();
-    let mut samples = Vec::new();
+    let mut samples = Collected::default();
     let mut faults = 0;
     let mut tell_at = TELL_EVERY;
     let ended = loop {
@@ -109,7 +109,7 @@ pub fn run(
             .iter()
             .filter(|sample| sample.fault.is_some())
             .count() as u64;
-        samples.append(&mut engine.finished);
+        samples.take(&mut engine.finished);
         if engine.is_cancelled {
             break Ended::Cancelled;
         }
@@ -120,7 +120,7 @@ pub fn run(
         if now >= tell_at {
             tell_at = now + TELL_EVERY;
             tell(Progress {
-                done: samples.len() as u64,
+                done: samples.count as u64,
                 faults,
                 total: pace.total(),
                 elapsed: now,
@@ -149,7 +149,7 @@ pub fn run(
     engine.abandon();
     Ok(Outcome {
         ended,
-        samples,
+        samples: samples.into_all(),
         unsent: pace.unsent,
         began_at,
         elapsed,

@@ -78,6 +78,41 @@ impl Sample {
     }
 }
 
+/// Samples as they come, in pieces: one vector would be copied whenever it is full, which takes some milliseconds at hundreds of
+/// thousands of them, and all requests under way would seem to have taken as long.
+#[derive(Debug, Default)]
+pub(super) struct Collected {
+    full: Vec<Vec<Sample>>,
+    open: Vec<Sample>,
+    /// How many there are.
+    pub(super) count: usize,
+}
+
+impl Collected {
+    /// Samples of a piece.
+    const PIECE: usize = 1 << 12;
+
+    /// Takes some more.
+    pub(super) fn take(&mut self, more: &mut Vec<Sample>) {
+        self.count += more.len();
+        for sample in more.drain(..) {
+            if self.open.len() == self.open.capacity() {
+                let next = Vec::with_capacity(Self::PIECE);
+                self.full.push(std::mem::replace(&mut self.open, next));
+            }
+            self.open.push(sample);
+        }
+    }
+
+    /// All of them, in the order in which they came.
+    pub(super) fn into_all(self) -> Vec<Sample> {
+        let mut all = Vec::with_capacity(self.count);
+        all.extend(self.full.into_iter().flatten());
+        all.extend(self.open);
+        all
+    }
+}
+
 /// Bytes of an encoded sample without its body.
 const FIXED: usize = 4 * 2 + 8 * 6 + 2 + 1 + 4;
 
@@ -139,6 +174,25 @@ pub(super) fn decode(bytes: &mut &[u8]) -> Option<Sample> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn samples_are_collected_in_their_order() {
+        let mut collected = Collected::default();
+        assert!(Collected::default().into_all().is_empty());
+        for round in 0..30_u32 {
+            let mut more = (round * 1_000..(round + 1) * 1_000)
+                .map(|request| Sample {
+                    request,
+                    ..Sample::default()
+                })
+                .collect();
+            collected.take(&mut more);
+            assert!(more.is_empty());
+        }
+        assert_eq!(collected.count, 30_000);
+        let all = collected.into_all();
+        assert!(all.iter().map(|sample| sample.request).eq(0..30_000));
+    }
 
     #[test]
     fn samples_survive_their_encoding_and_cut_ones_are_refused() {
