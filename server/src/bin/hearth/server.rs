@@ -82,8 +82,7 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .on_thread_start(|| {
-            // Where the kernel does not let it, it works all the same. Not for the database's threads and others, which
-            // must not get a raised priority either.
+            // Where the kernel does not let it, it works all the same. What a thread starts gets no raised priority either.
             let _ = take_short_time_slices_alone();
         })
         .on_thread_unpark(turns::begin)
