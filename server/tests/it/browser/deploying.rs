@@ -59,6 +59,8 @@ async fn code_that_does_not_import_is_explained_and_nothing_typed_is_lost() {
         .goto(&format!("{}/new", server.url))
         .await
         .expect("the form");
+    // Until it is there, what lies below it moves, and a click may miss.
+    browser.find("#code-editor-box .cm-content").await;
     browser.fill("#name", "Broken Name").await;
     browser.paste("#code-editor", "import nowhere\n").await;
     browser.click("#deploy-button").await;

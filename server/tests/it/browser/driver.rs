@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use fantoccini::{Client, ClientBuilder, Locator};
@@ -114,13 +114,17 @@ impl Browser {
         }
     }
 
-    /// Waits for an element and clicks it.
+    /// Waits for an element and clicks it: the one that is there then, should it be swapped meanwhile.
     pub async fn click(&self, css: &str) {
-        self.find(css)
-            .await
-            .click()
-            .await
-            .unwrap_or_else(|error| panic!("clicking {css}: {error}"));
+        let what = format!("{css} is clicked");
+        eventually(&what, TIMEOUT, || async {
+            match self.find(css).await.click().await {
+                Ok(()) => Some(()),
+                Err(error) if error.is_stale_element_reference() => None,
+                Err(error) => panic!("clicking {css}: {error}"),
+            }
+        })
+        .await;
     }
 
     /// Waits for an element.
@@ -170,15 +174,26 @@ impl Browser {
 
     /// Waits until an element has one of these texts.
     pub async fn wait_for_any_text(&self, css: &str, expected: &[&str]) {
-        let what = format!("{css} says one of {expected:?}");
-        eventually(&what, TIMEOUT, || async {
-            // The element may be swapped while it is read.
-            let element = self.client.find(Locator::Css(css)).await.ok()?;
-            let text = element.text().await.ok()?;
-            let said = expected.iter().any(|expected| text.contains(expected));
-            said.then_some(())
-        })
-        .await;
+        let begun = Instant::now();
+        loop {
+            let said = self.says(css).await;
+            let is_said = |said: &String| expected.iter().any(|one| said.contains(one));
+            if said.as_ref().is_some_and(is_said) {
+                return;
+            }
+            assert!(
+                begun.elapsed() < TIMEOUT,
+                "{css} says {said:?}, and none of {expected:?} within {TIMEOUT:?}; the page: {:?}",
+                self.says("body").await
+            );
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// The text of an element that may be swapped while it is read.
+    async fn says(&self, css: &str) -> Option<String> {
+        let element = self.client.find(Locator::Css(css)).await.ok()?;
+        element.text().await.ok()
     }
 
     /// The path of the page that is open.
