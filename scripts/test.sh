@@ -73,7 +73,8 @@ told() {
   found=$(awk '
     /^---- .* stdout ----$/ || /^(FAIL|ERROR): / { on = 1; lines = 0 }
     /^failures:$/ || /^Ran [0-9]+ tests? in / { on = 0 }
-    on && lines++ < 25 { print substr($0, 1, 600) }
+    # A backtrace is in the log.
+    on && !/^ +([0-9]+: |at )/ && lines++ < 25 { print substr($0, 1, 600) }
   ' "$1")
   [[ -n $found ]] || found=$(tail -n 25 "$1" | cut -c1-600)
   printf '%s\n' "$found"
