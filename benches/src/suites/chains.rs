@@ -48,10 +48,11 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
 
 /// The lengths that have a goal alone.
 pub fn with_goals(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
-    match start(document)? {
-        Some((server, relay)) => rates::with_goals(&server, &relay, scale, document),
-        None => Ok(()),
-    }
+    let Some((server, relay)) = start(document)? else {
+        return Ok(());
+    };
+    rates::deploy(&server, &relay)?;
+    rates::each_length(&server, &LENGTHS, scale, document)
 }
 
 /// A server, and a program that passes on what it gets, in place.

@@ -147,18 +147,8 @@ pub(super) fn run(
     Ok(())
 }
 
-/// The lengths that have a goal alone, on a server of their own.
-pub(super) fn with_goals(
-    server: &Server,
-    relay: &[u8],
-    scale: Scale,
-    document: &mut Document,
-) -> anyhow::Result<()> {
-    deploy(server, relay)?;
-    each_length(server, &LENGTHS, scale, document)
-}
-
-fn deploy(server: &Server, relay: &[u8]) -> anyhow::Result<()> {
+/// Deploys as many native functions as the longest chain has.
+pub(super) fn deploy(server: &Server, relay: &[u8]) -> anyhow::Result<()> {
     for number in 0..LONGEST {
         server.deploy_program(&function(NATIVE, number), relay, &[])?;
     }
@@ -166,7 +156,7 @@ fn deploy(server: &Server, relay: &[u8]) -> anyhow::Result<()> {
 }
 
 /// Chains of these lengths, and their functions over HTTP.
-fn each_length(
+pub(super) fn each_length(
     server: &Server,
     which: &[usize],
     scale: Scale,
