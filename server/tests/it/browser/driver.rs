@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base64::Engine as _;
 use fantoccini::{Client, ClientBuilder, Locator};
@@ -174,19 +174,17 @@ impl Browser {
 
     /// Waits until an element has one of these texts.
     pub async fn wait_for_any_text(&self, css: &str, expected: &[&str]) {
-        let begun = Instant::now();
-        loop {
-            let said = self.says(css).await;
-            let is_said = |said: &String| expected.iter().any(|one| said.contains(one));
-            if said.as_ref().is_some_and(is_said) {
-                return;
-            }
-            assert!(
-                begun.elapsed() < TIMEOUT,
-                "{css} says {said:?}, and none of {expected:?} within {TIMEOUT:?}; the page: {:?}",
-                self.says("body").await
-            );
-            tokio::time::sleep(Duration::from_millis(10)).await;
+        let what = format!("{css} says one of {expected:?}");
+        let is_said = || async {
+            let said = self.says(css).await?;
+            let found = expected.iter().any(|one| said.contains(one));
+            found.then_some(())
+        };
+        // The limit is this one, so that it can tell what is there instead.
+        let within = tokio::time::timeout(TIMEOUT, eventually(&what, 2 * TIMEOUT, is_said)).await;
+        if within.is_err() {
+            let (said, page) = (self.says(css).await, self.says("body").await);
+            panic!("{what}: not within {TIMEOUT:?}, but {said:?}; the page: {page:?}");
         }
     }
 
