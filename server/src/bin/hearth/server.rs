@@ -82,7 +82,7 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .on_thread_start(|| {
-            // Where the kernel does not let it, it works all the same. What a thread starts gets no raised priority either.
+            // Where the kernel refuses, it works all the same. Threads that this one starts get neither slices nor priority.
             let _ = take_short_time_slices_alone();
         })
         .on_thread_unpark(turns::begin)
