@@ -10,10 +10,10 @@ use hearth_chain::join::{JOIN_DESCRIPTORS, Join, MESSAGE_BYTES_MAX};
 use hearth_chain::routes::RouteView;
 use hearth_chain::routes::choice::{Chooser, Policy};
 use hearth_chain::{Board, PeerBoard, PoolFiles, PoolView};
-use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
+use super::logs::Logs;
 use super::peers::Peers;
 use super::{ChainMember, MemberError};
 
@@ -68,7 +68,7 @@ impl ChainMember {
             asked: None,
             names: Vec::new(),
             granted: Vec::new(),
-            streams: streams(),
+            logs: Logs::of_this_process(),
             in_place,
             takes_turns: false,
         };
@@ -112,17 +112,6 @@ impl ChainMember {
         self.peers.add(instance, member, seen, receives);
         Ok(())
     }
-}
-
-/// The pipes that are this process's stdout and stderr now; a function may put something else in their place later.
-fn streams() -> Vec<OwnedFd> {
-    let streams = [rustix::stdio::stdout(), rustix::stdio::stderr()];
-    let pipes = streams.into_iter().filter(|stream| {
-        fstat(stream).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
-    });
-    pipes
-        .filter_map(|stream| stream.try_clone_to_owned().ok())
-        .collect()
 }
 
 fn receive(control: &OwnedFd, flags: RecvFlags) -> Result<Heard, MemberError> {

@@ -8,6 +8,7 @@
 mod block;
 mod call;
 mod control;
+mod logs;
 mod pass;
 mod peers;
 mod refuse;
@@ -27,19 +28,15 @@ use hearth_chain::{
 
 pub use self::block::{Area, Content, LeftCopy};
 pub use self::call::{CallError, Held, Returned};
-use rustix::io::ioctl_fionread;
 
 use self::call::Granted;
+use self::logs::Logs;
 use self::peers::Peers;
 use self::room::Asked;
 
 /// Longest sleep. The server's end is noticed by its closed socket, on which this does not wait: the sandbox ends with the
 /// server, and this is for the case that it does not.
 const SLEEP: Duration = Duration::from_secs(600);
-
-/// Longest wait before a request for the server to read what the one before has printed, and interval between looks.
-const LOGS_READ: Duration = Duration::from_millis(5);
-const LOGS_LOOK: Duration = Duration::from_micros(50);
 
 /// The instance cannot be a member, or no longer.
 #[derive(Debug, thiserror::Error)]
@@ -105,8 +102,7 @@ pub struct ChainMember {
     names: Vec<String>,
     /// Blocks of its own, for calls.
     granted: Vec<Granted>,
-    /// The pipes of its log.
-    streams: Vec<OwnedFd>,
+    logs: Logs,
     /// Whether the chain's settings say that the handler has payloads in place.
     in_place: bool,
     /// Whether the thread waits for its turn when it is woken.
@@ -135,11 +131,14 @@ impl ChainMember {
             self.report_load();
             let arrival = match self.early.pop_front() {
                 Some(arrival) => arrival,
-                None => match self.peers.recv(Instant::now() + SLEEP) {
-                    Ok(arrival) => arrival,
-                    Err(error) if self.goes_on_after(&error, control)? => continue,
-                    Err(_) => return Ok(None),
-                },
+                None => {
+                    self.logs.look();
+                    match self.peers.recv(Instant::now() + SLEEP) {
+                        Ok(arrival) => arrival,
+                        Err(error) if self.goes_on_after(&error, control)? => continue,
+                        Err(_) => return Ok(None),
+                    }
+                }
             };
             if let Some(request) = self.take(arrival, event.as_deref_mut()) {
                 return Ok(Some(request));
@@ -187,7 +186,7 @@ impl ChainMember {
             self.refuse(&descriptor);
             return None;
         }
-        self.let_logs_be_read();
+        self.logs.begin();
         let entered_ns = monotonic_ns();
         let Ok(payload) = self.pool.check(&descriptor, from) else {
             // Or it was given up meanwhile: nothing is wrong, and the block is somebody else's by now.
@@ -253,16 +252,6 @@ impl ChainMember {
         let is_here =
             kind != Kind::Pass || self.routes.hop(table, route, hop) == Ok(Some(self.member));
         is_allowed == Ok(true) && is_here
-    }
-
-    /// Gives the server a moment to read what the handler has printed: lines belong to the request that the board names when they
-    /// are read.
-    fn let_logs_be_read(&self) {
-        let until = Instant::now() + LOGS_READ;
-        let is_read = |stream: &OwnedFd| ioctl_fionread(stream).is_ok_and(|left| left == 0);
-        while !self.streams.iter().all(is_read) && Instant::now() < until {
-            std::thread::sleep(LOGS_LOOK);
-        }
     }
 
     fn report_load(&self) {
