@@ -55,6 +55,14 @@ pub fn with_goals(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     rates::each_length(&server, &LENGTHS, scale, document)
 }
 
+/// What a hop costs, alone.
+pub fn of_hops(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
+    let Some((server, relay)) = start(document)? else {
+        return Ok(());
+    };
+    hops::run(&server, &relay, scale, document)
+}
+
 /// A server, and a program that passes on what it gets, in place.
 fn start(document: &mut Document) -> anyhow::Result<Option<(Server, Vec<u8>)>> {
     let server = Server::start(&[])?;

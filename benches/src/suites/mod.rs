@@ -43,8 +43,9 @@ pub const ALL: [(&str, Suite); 13] = [
 ];
 
 /// Parts of suites, which run by themselves only when they are asked for by name: to look at one thing again and again.
-pub const PARTS: [(&str, Suite); 15] = [
+pub const PARTS: [(&str, Suite); 16] = [
     ("ablation", ablation::run),
+    ("chains-hops", chains::of_hops),
     ("chains-lengths", chains::with_goals),
     ("compare", compare::run),
     ("ingress-datagrams", ingress::datagrams::run),
