@@ -7,7 +7,8 @@
 //! 16   id              of the invocation, 16 bytes
 //! 32   trace id        W3C, 16 bytes
 //! 48   parent id       W3C, 8 bytes
-//! 56   trace flags, version, whether there is a trace context, who may look before sleeping, whether the chain is crowded
+//! 56   trace flags, version, whether there is a trace context, who may look before sleeping, whether the chain is crowded, whether
+//!                      instances do best on one processor
 //! ```
 //!
 //! The gateway writes it and members read it. Members could write it too, as they could the payload: the gateway decides nothing
@@ -20,6 +21,7 @@ const HAS_TRACE: u64 = 1 << 16;
 const EVERYBODY_LOOKS: u64 = 1 << 17;
 const CROWDED: u64 = 1 << 18;
 const LOOKS_IN_TURN: u64 = 1 << 19;
+const TOGETHER: u64 = 1 << 20;
 
 /// W3C's trace context, version 00, as binary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +112,9 @@ pub struct Envelope {
     pub looks: Looks,
     /// Whether so many requests are under way that members do best not to interrupt each other.
     pub crowded: bool,
+    /// Whether this is the only request under way, and nobody keeps a processor to look: then each hop is fastest between two
+    /// instances on the same one.
+    pub together: bool,
 }
 
 impl Envelope {
@@ -134,6 +139,9 @@ impl Envelope {
         };
         if self.crowded {
             words[6] |= CROWDED;
+        }
+        if self.together {
+            words[6] |= TOGETHER;
         }
         words
     }
@@ -165,6 +173,7 @@ impl Envelope {
                 _ => Looks::Nobody,
             },
             crowded: rest & CROWDED != 0,
+            together: rest & TOGETHER != 0,
         }
     }
 }
@@ -179,11 +188,11 @@ mod tests {
     fn an_envelope_survives_its_words() {
         let trace = TraceContext::parse(TEXT).expect("a trace context");
         for trace in [None, Some(trace)] {
-            for (looks, crowded) in [
-                (Looks::Nobody, false),
-                (Looks::InTurn, false),
-                (Looks::Everybody, false),
-                (Looks::Nobody, true),
+            for (looks, crowded, together) in [
+                (Looks::Nobody, false, false),
+                (Looks::InTurn, false, true),
+                (Looks::Everybody, false, false),
+                (Looks::Nobody, true, false),
             ] {
                 let envelope = Envelope {
                     deadline_unix_us: u64::MAX,
@@ -191,6 +200,7 @@ mod tests {
                     trace,
                     looks,
                     crowded,
+                    together,
                 };
                 assert_eq!(Envelope::from_words(envelope.to_words()), envelope);
             }

@@ -8,9 +8,11 @@ use crate::error::{ChainError, RecvError, Refused};
 use crate::futex;
 use crate::id::Instance;
 use crate::memory::{Own, ReadOnly, Seen};
+use crate::near::Call;
 use crate::ring::{Consumer, Found};
 use crate::sleeper::{ASLEEP, Sleeper};
 use crate::slots::Slots;
+use crate::sync::PeerWord as _;
 use rustix::thread::futex::Wait;
 
 /// A descriptor, and who sent it.
@@ -29,6 +31,8 @@ struct Input {
     from: Instance,
     ring: Consumer<Own, Seen<ReadOnly>>,
     slots: Slots<ReadOnly>,
+    /// When and where the peer says that it woke somebody.
+    call: Seen<ReadOnly>,
 }
 
 /// The receiving half of an instance's edges.
@@ -87,6 +91,7 @@ impl Inbox {
             from,
             ring,
             slots: peer.slots(output)?,
+            call: peer.call(),
         });
         Ok(())
     }
@@ -143,6 +148,12 @@ impl Inbox {
             return Err(refuse(Refused::Misdelivered(descriptor.target)));
         }
         Ok(Arrival { from, descriptor })
+    }
+
+    /// When and where a peer says that it last woke somebody.
+    pub(crate) fn call(&self, from: Instance) -> Option<Call> {
+        let input = self.inputs.iter().find(|input| input.from == from)?;
+        Some(Call::unpack(input.call.load()))
     }
 
     /// Whether [`Self::try_recv`] or [`Self::take_notice`] has anything to say. Touches no word that changes unless a peer or the

@@ -49,6 +49,8 @@ mod mapping;
 #[allow(unsafe_code)]
 mod memory;
 #[cfg(not(loom))]
+mod near;
+#[cfg(not(loom))]
 mod notes;
 #[cfg(not(loom))]
 mod outbox;

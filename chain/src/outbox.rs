@@ -1,5 +1,7 @@
 //! What an instance sends: the outputs of its own board.
 
+use std::sync::atomic::Ordering;
+
 use hearth_abi::{AbiError, Bell};
 
 use crate::board::{Board, PeerBoard};
@@ -8,6 +10,7 @@ use crate::error::{ChainError, SendError};
 use crate::futex;
 use crate::id::Instance;
 use crate::memory::{Own, ReadOnly, Seen, Writable};
+use crate::near::Call;
 use crate::ring::{Producer, Wake};
 use crate::slots::Slots;
 
@@ -20,6 +23,8 @@ struct Output {
     slots: Slots<Writable>,
     /// For a receiver that waits with epoll, as the gateway does; the others sleep on the ring itself.
     bell: Option<Bell>,
+    /// Where to say when and where this instance wakes the peer.
+    call: Own,
 }
 
 /// The sending half of an instance's edges.
@@ -73,6 +78,7 @@ impl Outbox {
             ring,
             slots: board.slots(output)?,
             bell,
+            call: board.call(),
         });
         Ok(())
     }
@@ -141,6 +147,7 @@ impl Default for Outbox {
 impl Output {
     fn wake(&self) -> Result<(), SendError> {
         let Some(bell) = &self.bell else {
+            self.call.store(Call::now().pack(), Ordering::Relaxed);
             return futex::wake(self.ring.head()).map_err(|source| SendError::Os {
                 call: "futex(FUTEX_WAKE)",
                 source,

@@ -21,6 +21,7 @@ use crate::futex::{self, Woken};
 use crate::id::Instance;
 use crate::inbox::{Arrival, Inbox};
 use crate::memory::Own;
+use crate::near::{Call, Near, Stay};
 use crate::outbox::Outbox;
 use crate::sleeper::{ASLEEP, AWAKE};
 use crate::turn::Turn;
@@ -107,6 +108,7 @@ pub struct Ring {
     looks: Looks,
     /// None where all look.
     turn: Option<Turn>,
+    near: Near,
     /// The last wait ended while this side was looking.
     answers_soon: bool,
 }
@@ -120,6 +122,7 @@ impl Ring {
             spin: AdaptiveSpin::new(busy_poll),
             looks: Looks::Everybody,
             turn: None,
+            near: Near::new(!busy_poll.is_zero()),
             answers_soon: false,
         }
     }
@@ -143,6 +146,21 @@ impl Ring {
     pub fn looks(&mut self, looks: Looks) {
         self.spin.allow(looks != Looks::Nobody);
         self.looks = looks;
+    }
+
+    /// Whether instances do best on one processor now.
+    pub fn together(&mut self, together: bool) {
+        self.near.want(together);
+    }
+
+    /// Something woke this instance.
+    fn woken(&mut self, from: Instance, stay: Stay) {
+        if from != Instance::GATEWAY
+            && let Some(by) = self.edges.inbox.call(from)
+        {
+            let (slept, bound) = (stay.elapsed(), stay.is_bound());
+            self.near.woken(by, Call::now(), slept, bound);
+        }
     }
 
     /// Whether it is another instance's turn to look.
@@ -209,10 +227,11 @@ impl Transport for Ring {
     #[inline]
     fn try_recv(&mut self) -> Result<Option<Arrival>, RecvError> {
         let arrival = self.edges.inbox.try_recv()?;
-        if let Some(turn) = &mut self.turn
-            && let Some(Arrival { from, descriptor }) = &arrival
-        {
-            turn.received(*from, descriptor);
+        if let Some(Arrival { from, descriptor }) = &arrival {
+            self.near.received(*from, descriptor);
+            if let Some(turn) = &mut self.turn {
+                turn.received(*from, descriptor);
+            }
         }
         Ok(arrival)
     }
@@ -244,13 +263,18 @@ impl Transport for Ring {
             }
             self.look(deadline);
         }
+        let mut stay: Option<Stay> = None;
         loop {
             if let Some(arrival) = self.try_recv()? {
+                if let Some(stay) = stay {
+                    self.woken(arrival.from, stay);
+                }
                 return Ok(arrival);
             }
             if self.edges.inbox.take_notice() {
                 return Err(RecvError::Interrupted);
             }
+            stay.get_or_insert_with(|| self.near.stay());
             if self.sleep(deadline, waits)? {
                 waits = false;
                 self.look(deadline);

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use super::{BEGUN, CURRENT, LATEST, LOAD, REFUSED, Shape, TURN};
+use super::{BEGUN, CALL, CURRENT, LATEST, LOAD, REFUSED, Shape, TURN};
 use crate::error::ChainError;
 use crate::file::File;
 use crate::memory::{Memory, ReadOnly, Seen};
@@ -61,6 +61,10 @@ impl PeerBoard {
 
     pub(crate) fn turn(&self) -> Seen<ReadOnly> {
         self.memory.peer_word(TURN)
+    }
+
+    pub(crate) fn call(&self) -> Seen<ReadOnly> {
+        self.memory.peer_word(CALL)
     }
 
     pub(crate) fn state(&self) -> Seen<ReadOnly> {

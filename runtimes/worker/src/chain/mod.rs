@@ -199,6 +199,7 @@ impl ChainMember {
         }
         let envelope = self.pool.envelope(descriptor.block);
         self.peers.looks(envelope.looks);
+        self.peers.together(envelope.together);
         self.take_turns(envelope.crowded);
         self.current = Some(Current {
             descriptor,

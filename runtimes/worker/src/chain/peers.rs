@@ -174,6 +174,13 @@ impl Peers {
         }
     }
 
+    /// Whether instances do best on one processor now.
+    pub(super) fn together(&mut self, together: bool) {
+        if let Way::Ring(ring) = &mut self.way {
+            ring.together(together);
+        }
+    }
+
     pub(super) fn send(&mut self, descriptor: &Descriptor) -> Result<(), SendError> {
         match &mut self.way {
             Way::Ring(ring) => ring.send(descriptor),

@@ -29,6 +29,8 @@ const ROUNDS: usize = 4;
 #[derive(Debug)]
 pub(super) struct Looking {
     spin: Mutex<AdaptiveSpin>,
+    /// Whether anybody ever looks.
+    is_on: bool,
     /// Which members may look, by the route of a request.
     by_route: Vec<Looks>,
 }
@@ -39,6 +41,7 @@ impl Looking {
         let routes = plan.routes().iter();
         Self {
             spin: Mutex::new(AdaptiveSpin::new(busy_poll)),
+            is_on: !busy_poll.is_zero(),
             by_route: routes
                 .map(|route| who_looks(route, plan.members(), cores))
                 .collect(),
@@ -69,6 +72,12 @@ impl Path {
         let looks = self.looking.by_route.get(usize::from(route));
         let looks = looks.filter(|_| admitted.has_free_core());
         looks.copied().unwrap_or(Looks::Nobody)
+    }
+
+    /// Whether a request's instances do best on one processor: nobody but the one whose turn it is looks, and they have no
+    /// other request, nor other work to wait for.
+    pub(super) fn together(&self, looks: Looks, under_way: u32) -> bool {
+        under_way == 1 && (looks == Looks::InTurn || !self.looking.is_on)
     }
 
     /// Looks for an answer for as long as that is worth a processor; none if it has not come by then.

@@ -139,14 +139,16 @@ impl Path {
         if written.is_err() {
             return Err(too_large());
         }
+        let looks = self.looks(route, admitted);
         self.pool.describe(
             block,
             &Envelope {
                 deadline_unix_us: unix_us(deadline),
                 id: *request.id.0.as_bytes(),
                 trace: request.traceparent.as_deref().and_then(TraceContext::parse),
-                looks: self.looks(route, admitted),
+                looks,
                 crowded: self.crowd.note(under_way),
+                together: self.together(looks, under_way),
             },
         );
         self.recent.add(number, request.id);

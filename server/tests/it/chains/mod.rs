@@ -1,5 +1,6 @@
 //! `/api/v1/chains`: chains as objects.
 
+mod affinity;
 mod blocks;
 mod calls;
 mod console;
