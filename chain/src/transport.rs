@@ -7,10 +7,13 @@
 //! - Descriptors of one sender arrive in order, each once, or the edge ends with one typed error.
 //! - Nothing waits without a deadline, and no peer's fault is another's.
 
+mod poll;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+pub use self::poll::Poll;
 use hearth_abi::spin::{AdaptiveSpin, look};
 
 use crate::board::{Board, PeerBoard};
@@ -28,8 +31,6 @@ use crate::turn::Turn;
 
 /// Looks of a [`Ring`] before it reads the clock, if its peer answered soon before: a microsecond or two.
 const QUICK_LOOKS: u32 = 64;
-/// Looks of a [`Poll`] between two readings of the clock: some hundred nanoseconds.
-const LOOKS: u32 = 64;
 
 /// Carries descriptors between one instance and its peers.
 pub trait Transport {
@@ -278,45 +279,6 @@ impl Transport for Ring {
             if self.sleep(deadline, waits)? {
                 waits = false;
                 self.look(deadline);
-            }
-        }
-    }
-}
-
-/// Busy: looks at the rings all the time, as SPRIGHT's D- variant does. Burns a core while it waits; its senders never make
-/// a system call.
-#[derive(Debug)]
-pub struct Poll {
-    /// The edges, for opening and closing some.
-    pub edges: Edges,
-}
-
-impl Transport for Poll {
-    #[inline]
-    fn send(&mut self, descriptor: &Descriptor) -> Result<(), SendError> {
-        self.edges.outbox.send(descriptor)
-    }
-
-    #[inline]
-    fn try_recv(&mut self) -> Result<Option<Arrival>, RecvError> {
-        self.edges.inbox.try_recv()
-    }
-
-    fn recv(&mut self, deadline: Instant) -> Result<Arrival, RecvError> {
-        loop {
-            for _ in 0..LOOKS {
-                if self.edges.inbox.is_ready() {
-                    if let Some(arrival) = self.edges.inbox.try_recv()? {
-                        return Ok(arrival);
-                    }
-                    if self.edges.inbox.take_notice() {
-                        return Err(RecvError::Interrupted);
-                    }
-                }
-                core::hint::spin_loop();
-            }
-            if Instant::now() >= deadline {
-                return Err(RecvError::TimedOut);
             }
         }
     }
