@@ -11,7 +11,7 @@ use hearth_testkit::processes::descendants;
 use hearth_testkit::program::Program;
 use hearth_testkit::wait::poll;
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -25,6 +25,11 @@ static BROWSERS: Semaphore = Semaphore::const_new(MOST_BROWSERS);
 
 /// How long an element may take to appear: generous, it asserts nothing.
 const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How often an element that is to be clicked is looked at: until it has been in one place so many times, and no more than so often.
+const LOOKS_AT_REST: usize = 3;
+const LOOKS_AT_MOST: usize = 60;
+const FRAME: Duration = Duration::from_millis(16);
 
 /// A desktop and a phone, in CSS pixels.
 pub const DESKTOP: (u32, u32) = (1280, 900);
@@ -114,17 +119,39 @@ impl Browser {
         }
     }
 
-    /// Waits for an element and clicks it: the one that is there then, should it be swapped meanwhile.
+    /// Waits for an element and clicks it when it has come to rest: the one that is there then, should it be swapped meanwhile.
     pub async fn click(&self, css: &str) {
         let what = format!("{css} is clicked");
         eventually(&what, TIMEOUT, || async {
-            match self.find(css).await.click().await {
+            match self.click_at_rest(css).await {
                 Ok(()) => Some(()),
                 Err(error) if error.is_stale_element_reference() => None,
                 Err(error) => panic!("clicking {css}: {error}"),
             }
         })
         .await;
+    }
+
+    /// WebDriver clicks where the element was when it looked. What scrolls just then, since a closing dialog gives the focus back or the
+    /// editor has arrived, would be missed without a word.
+    async fn click_at_rest(&self, css: &str) -> Result<(), fantoccini::error::CmdError> {
+        // Not by the page's frames: where it may not run scripts, none would come.
+        const PLACE: &str =
+            "const { x, y } = arguments[0].getBoundingClientRect(); return `${x},${y}`;";
+        let element = self.find(css).await;
+        let argument = serde_json::to_value(&element).expect("an element");
+        let (mut last, mut still) = (Value::Null, 0);
+        // What never rests is clicked all the same.
+        for _ in 0..LOOKS_AT_MOST {
+            let place = self.client.execute(PLACE, vec![argument.clone()]).await?;
+            still = if place == last { still + 1 } else { 0 };
+            if still == LOOKS_AT_REST {
+                break;
+            }
+            last = place;
+            tokio::time::sleep(FRAME).await;
+        }
+        element.click().await
     }
 
     /// Waits for an element.
