@@ -81,6 +81,12 @@ async fn order(client: &Client, what: &str) -> Answer {
     .await
 }
 
+/// Whether it keeps the rules once, and its request comes back as it was.
+async fn passes(client: &Client) -> Option<()> {
+    let passed = order(client, "pass").await;
+    (passed.status == 200 && passed.json() == "pass").then_some(())
+}
+
 async fn live(client: &Client) -> Value {
     let chain = client.get(&format!("{CHAINS}/c")).await.expect(200).json();
     chain["live"].clone()
@@ -166,6 +172,8 @@ async fn attack(client: &Client, transport: &str) {
         true => assert_eq!(undeclared.status, 502),
         false => assert_eq!(undeclared.expect(200).json(), "undeclared"),
     }
+    // Who had its block taken from it may be about to end.
+    eventually("it passes requests on", LIMIT, || passes(client)).await;
     // What is checked is what is answered with, whatever becomes of the block.
     for _ in 0..20 {
         let answer = order(client, "rewrite").await;
@@ -177,11 +185,7 @@ async fn attack(client: &Client, transport: &str) {
         }
     }
     // It takes a request only when it rewrites no more, but may have spoilt that one.
-    let is_over = || async {
-        let passed = order(client, "pass").await;
-        (passed.status == 200 && passed.json() == "pass").then_some(())
-    };
-    eventually("it rewrites no more", LIMIT, is_over).await;
+    eventually("it rewrites no more", LIMIT, || passes(client)).await;
 
     if is_kernels {
         // It goes on sending until it is ended.
