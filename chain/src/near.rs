@@ -27,8 +27,8 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity}
 use crate::descriptor::{Descriptor, Kind};
 use crate::id::Instance;
 
-/// What a wake-up from elsewhere counts, against 1 for one from here, and the sum from which instances are apart. Going costs a few system calls:
-/// less than a fifth of a wake-up on another processor.
+/// What a wake-up from elsewhere counts, against 1 for one from here, and the sum from which instances are apart: going costs a few system
+/// calls, which now and then a wake-up from elsewhere does not pay for.
 const ELSEWHERE: u32 = 4;
 const APART: u32 = 8;
 /// Sleeps for which an instance stays then, if it stays at all.
