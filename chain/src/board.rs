@@ -6,7 +6,7 @@
 //! 68                     current    which request it handles
 //! 72                     refused    how many descriptors it has refused
 //! 76                     begun      which request it began last
-//! 80                     call       when and where it woke a peer last ([`crate::near`])
+//! 80                     wake-up    when and where it woke a peer last ([`crate::near`])
 //! 96                     notices    how often the server has told it to look at its control socket
 //! 100                    turn       of the gateway's board: always 0; the first members of routes wait for their turn on it ([`crate::turn`])
 //! 128 (1 + i)            tail       of its input i: descriptors taken
@@ -53,7 +53,7 @@ const REFUSED: usize = 72;
 /// The request that was begun last.
 const BEGUN: usize = 76;
 /// When and where a peer was woken last.
-const CALL: usize = 80;
+const WAKE_UP: usize = 80;
 /// Written by the server, on a line that the instance does not write.
 const NOTICES: usize = 96;
 /// Written by nobody.
@@ -183,8 +183,8 @@ impl Board {
         self.memory.own_word(NOTICES)
     }
 
-    pub(crate) fn call(&self) -> Own {
-        self.memory.own_word(CALL)
+    pub(crate) fn wake_up(&self) -> Own {
+        self.memory.own_word(WAKE_UP)
     }
 
     pub(crate) fn state(&self) -> Own {

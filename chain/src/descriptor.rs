@@ -129,6 +129,23 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
+    /// One of request 1 that says no more than this.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn for_test(target: Instance, kind: Kind) -> Self {
+        Self {
+            request: 1,
+            generation: 0,
+            target,
+            block: 0,
+            len: 0,
+            route: 0,
+            hop: 0,
+            table: Table::A,
+            kind,
+            more: false,
+        }
+    }
+
     /// Its request, as the owner of a block.
     #[inline]
     #[must_use]

@@ -8,7 +8,7 @@ use crate::error::{ChainError, RecvError, Refused};
 use crate::futex;
 use crate::id::Instance;
 use crate::memory::{Own, ReadOnly, Seen};
-use crate::near::Call;
+use crate::near::WakeUp;
 use crate::ring::{Consumer, Found};
 use crate::sleeper::{ASLEEP, Sleeper};
 use crate::slots::Slots;
@@ -32,7 +32,7 @@ struct Input {
     ring: Consumer<Own, Seen<ReadOnly>>,
     slots: Slots<ReadOnly>,
     /// When and where the peer says that it woke somebody.
-    call: Seen<ReadOnly>,
+    wake_up: Seen<ReadOnly>,
 }
 
 /// The receiving half of an instance's edges.
@@ -91,7 +91,7 @@ impl Inbox {
             from,
             ring,
             slots: peer.slots(output)?,
-            call: peer.call(),
+            wake_up: peer.wake_up(),
         });
         Ok(())
     }
@@ -151,9 +151,9 @@ impl Inbox {
     }
 
     /// When and where a peer says that it last woke somebody.
-    pub(crate) fn call(&self, from: Instance) -> Option<Call> {
+    pub(crate) fn wake_up(&self, from: Instance) -> Option<WakeUp> {
         let input = self.inputs.iter().find(|input| input.from == from)?;
-        Some(Call::unpack(input.call.load()))
+        Some(WakeUp::unpack(input.wake_up.load()))
     }
 
     /// Whether [`Self::try_recv`] or [`Self::take_notice`] has anything to say. Touches no word that changes unless a peer or the

@@ -38,9 +38,9 @@ const LATE: Duration = Duration::from_micros(200);
 /// Most sleeps as usual after a late wake-up.
 const MAX_SKIPPED: u32 = 1023;
 
-/// When and where a peer was woken: what its sender says on its board.
+/// When and where an instance woke a peer last: what it says on its board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Call {
+pub(crate) struct WakeUp {
     processor: u32,
     /// µs of the monotonic clock, modulo 2^20.
     at_us: u32,
@@ -49,7 +49,7 @@ pub(crate) struct Call {
 const PROCESSOR_BITS: u32 = 12;
 const AT_BITS: u32 = u32::BITS - PROCESSOR_BITS;
 
-impl Call {
+impl WakeUp {
     /// Here and now.
     pub(crate) fn now() -> Self {
         Self {
@@ -135,11 +135,11 @@ impl Near {
         }
     }
 
-    /// Something of a peer whose last call was this has come, after a sleep so long.
-    pub(crate) fn woken(&mut self, by: Call, now: Call, slept: Duration, bound: bool) {
+    /// Something of a peer whose last wake-up of somebody was this has come, after a sleep so long.
+    pub(crate) fn woken(&mut self, by: WakeUp, now: WakeUp, slept: Duration, bound: bool) {
         let took = by.until(now);
         if took > slept {
-            // It came before the sleep: this call was another one.
+            // It came before the sleep: that wake-up was another one.
             return;
         }
         self.there = by.processor as usize;
@@ -239,7 +239,6 @@ fn go(processor: usize) -> Option<CpuSet> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::descriptor::Table;
 
     const PEER: Instance = Instance(2);
     const LONG: Duration = Duration::from_secs(60);
@@ -248,20 +247,12 @@ mod tests {
     fn a(kind: Kind, request: u32) -> Descriptor {
         Descriptor {
             request,
-            generation: 0,
-            target: Instance(1),
-            block: 0,
-            len: 0,
-            route: 0,
-            hop: 0,
-            table: Table::A,
-            kind,
-            more: false,
+            ..Descriptor::for_test(Instance(1), kind)
         }
     }
 
-    const fn call(processor: u32, at_us: u32) -> Call {
-        Call { processor, at_us }
+    const fn wake_up(processor: u32, at_us: u32) -> WakeUp {
+        WakeUp { processor, at_us }
     }
 
     fn wanted(looks: bool) -> Near {
@@ -271,18 +262,18 @@ mod tests {
     }
 
     #[test]
-    fn a_call_survives_its_word() {
-        for call in [call(0, 0), call(4095, (1 << 20) - 1), call(3, 77)] {
-            assert_eq!(Call::unpack(call.pack()), call);
+    fn a_wake_up_survives_its_word() {
+        for one in [wake_up(0, 0), wake_up(4095, (1 << 20) - 1), wake_up(3, 77)] {
+            assert_eq!(WakeUp::unpack(one.pack()), one);
         }
-        let passed = call(0, (1 << 20) - 5).until(call(0, 10));
+        let passed = wake_up(0, (1 << 20) - 5).until(wake_up(0, 10));
         assert_eq!(passed, Duration::from_micros(15));
     }
 
     /// Woken so often by one on `there`, on processor 0.
     fn woken(near: &mut Near, there: u32, times: u32) {
         for _ in 0..times {
-            near.woken(call(there, 0), call(0, 9), LONG, false);
+            near.woken(wake_up(there, 0), wake_up(0, 9), LONG, false);
         }
     }
 
@@ -311,7 +302,12 @@ mod tests {
     fn what_came_before_the_sleep_says_nothing() {
         let mut near = wanted(false);
         for _ in 0..5 {
-            near.woken(call(3, 0), call(0, 500), Duration::from_micros(499), true);
+            near.woken(
+                wake_up(3, 0),
+                wake_up(0, 500),
+                Duration::from_micros(499),
+                true,
+            );
         }
         assert_eq!((near.apart, near.skip), (0, 0));
         assert_eq!(places(&mut near, 0), []);
@@ -338,13 +334,13 @@ mod tests {
     fn after_late_wake_ups_it_sleeps_as_usual_for_ever_longer() {
         let mut near = wanted(false);
         let usual = |near: &mut Near| (0..5000).take_while(|_| near.place(0).is_none()).count();
-        let late = |near: &mut Near, bound| near.woken(call(3, 0), call(3, 201), LONG, bound);
+        let late = |near: &mut Near, bound| near.woken(wake_up(3, 0), wake_up(3, 201), LONG, bound);
         woken(&mut near, 3, 2);
         for skipped in [1, 3, 7] {
             late(&mut near, true);
             assert_eq!(usual(&mut near), skipped);
         }
-        near.woken(call(3, 0), call(3, 200), LONG, true);
+        near.woken(wake_up(3, 0), wake_up(3, 200), LONG, true);
         assert_eq!(usual(&mut near), 0);
         late(&mut near, true);
         assert_eq!(usual(&mut near), 1);
@@ -368,7 +364,7 @@ mod tests {
             let mut near = wanted(false);
             let elsewhere = |near: &mut Near| {
                 for _ in 0..2 {
-                    near.woken(call(processor as u32, 0), call(4095, 9), LONG, false);
+                    near.woken(wake_up(processor as u32, 0), wake_up(4095, 9), LONG, false);
                 }
             };
             elsewhere(&mut near);

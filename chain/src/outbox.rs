@@ -10,7 +10,7 @@ use crate::error::{ChainError, SendError};
 use crate::futex;
 use crate::id::Instance;
 use crate::memory::{Own, ReadOnly, Seen, Writable};
-use crate::near::Call;
+use crate::near::WakeUp;
 use crate::ring::{Producer, Wake};
 use crate::slots::Slots;
 
@@ -24,7 +24,7 @@ struct Output {
     /// For a receiver that waits with epoll, as the gateway does; the others sleep on the ring itself.
     bell: Option<Bell>,
     /// Where to say when and where this instance wakes the peer.
-    call: Own,
+    wake_up: Own,
 }
 
 /// The sending half of an instance's edges.
@@ -78,7 +78,7 @@ impl Outbox {
             ring,
             slots: board.slots(output)?,
             bell,
-            call: board.call(),
+            wake_up: board.wake_up(),
         });
         Ok(())
     }
@@ -147,7 +147,7 @@ impl Default for Outbox {
 impl Output {
     fn wake(&self) -> Result<(), SendError> {
         let Some(bell) = &self.bell else {
-            self.call.store(Call::now().pack(), Ordering::Relaxed);
+            self.wake_up.store(WakeUp::now().pack(), Ordering::Relaxed);
             return futex::wake(self.ring.head()).map_err(|source| SendError::Os {
                 call: "futex(FUTEX_WAKE)",
                 source,

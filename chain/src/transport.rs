@@ -24,7 +24,7 @@ use crate::futex::{self, Woken};
 use crate::id::Instance;
 use crate::inbox::{Arrival, Inbox};
 use crate::memory::Own;
-use crate::near::{Call, Near, Stay};
+use crate::near::{Near, Stay, WakeUp};
 use crate::outbox::Outbox;
 use crate::sleeper::{ASLEEP, AWAKE};
 use crate::turn::Turn;
@@ -157,10 +157,10 @@ impl Ring {
     /// Something woke this instance.
     fn woken(&mut self, from: Instance, stay: Stay) {
         if from != Instance::GATEWAY
-            && let Some(by) = self.edges.inbox.call(from)
+            && let Some(by) = self.edges.inbox.wake_up(from)
         {
             let (slept, bound) = (stay.elapsed(), stay.is_bound());
-            self.near.woken(by, Call::now(), slept, bound);
+            self.near.woken(by, WakeUp::now(), slept, bound);
         }
     }
 

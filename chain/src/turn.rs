@@ -84,7 +84,6 @@ mod tests {
 
     use super::*;
     use crate::board::{Board, PeerBoard, Shape};
-    use crate::descriptor::Table;
     use crate::futex::Woken;
 
     fn turns<const N: usize>() -> [Turn; N] {
@@ -97,18 +96,7 @@ mod tests {
     }
 
     fn to(target: Instance, kind: Kind) -> Descriptor {
-        Descriptor {
-            request: 1,
-            generation: 0,
-            target,
-            block: 0,
-            len: 0,
-            route: 0,
-            hop: 0,
-            table: Table::A,
-            kind,
-            more: false,
-        }
+        Descriptor::for_test(target, kind)
     }
 
     const PEER: Instance = Instance(2);

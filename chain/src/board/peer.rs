@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use super::{BEGUN, CALL, CURRENT, LATEST, LOAD, REFUSED, Shape, TURN};
+use super::{BEGUN, CURRENT, LATEST, LOAD, REFUSED, Shape, TURN, WAKE_UP};
 use crate::error::ChainError;
 use crate::file::File;
 use crate::memory::{Memory, ReadOnly, Seen};
@@ -63,8 +63,8 @@ impl PeerBoard {
         self.memory.peer_word(TURN)
     }
 
-    pub(crate) fn call(&self) -> Seen<ReadOnly> {
-        self.memory.peer_word(CALL)
+    pub(crate) fn wake_up(&self) -> Seen<ReadOnly> {
+        self.memory.peer_word(WAKE_UP)
     }
 
     pub(crate) fn state(&self) -> Seen<ReadOnly> {
