@@ -117,7 +117,7 @@ pub fn command(data_dir: &Path) -> Command {
 }
 
 fn launch() -> Launch {
-    let log = std::env::var("HEARTH_TEST_LOG").unwrap_or_else(|_| "warn".into());
+    let log = std::env::var("HEARTH_TEST_LOG").unwrap_or_else(|_| "info".into());
     Launch::of(env!("CARGO_BIN_EXE_hearth"))
         .collecting_its_log()
         .settings(&[
