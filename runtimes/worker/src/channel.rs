@@ -9,11 +9,11 @@ use hearth_abi::time_slice::take_short_time_slices;
 use hearth_abi::{AbiError, Bell, Blocking, Kind, Region, RequestHead, Trigger};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use rustix::process::{Pid, getpid};
 
 pub use self::error::ChannelError;
 use crate::chain::{CallError, ChainMember};
 use crate::message;
+use crate::owner::Owner;
 use crate::parts::Parts;
 
 /// Buffers larger than this are given back: an idle instance keeps little memory.
@@ -39,7 +39,7 @@ pub struct Channel {
     /// Whether READY was said.
     is_ready: bool,
     /// The instance. A process that a handler forks has a copy of the channel and must not use it.
-    owner: Pid,
+    owner: Owner,
     /// The request being served.
     id: [u8; 16],
     event: Vec<u8>,
@@ -68,7 +68,7 @@ impl Channel {
             ready: parts.ready,
             wanted: false,
             is_ready: false,
-            owner: getpid(),
+            owner: Owner::this_process(),
             id: [0; 16],
             event: Vec::new(),
             body: Vec::new(),
@@ -80,7 +80,7 @@ impl Channel {
     /// The instance's process id, as it sees it.
     #[must_use]
     pub fn pid(&self) -> u32 {
-        self.owner.as_raw_nonzero().get().unsigned_abs()
+        self.owner.pid().as_raw_nonzero().get().unsigned_abs()
     }
 
     /// Whether the server wants this instance now, that is, GO is readable on the ready socket. Otherwise it is a
@@ -139,7 +139,7 @@ impl Channel {
     /// # Errors
     /// It is no member of a chain, or this is another process than the instance.
     pub fn chain(&mut self) -> Result<(&mut ChainMember, &OwnedFd), CallError> {
-        if getpid() != self.owner {
+        if !self.owner.is_here() {
             return Err(CallError::NoRequest);
         }
         let chain = self.chain.as_deref_mut().ok_or(CallError::NoRequest)?;

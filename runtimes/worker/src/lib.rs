@@ -18,6 +18,8 @@ pub mod inherited;
 pub mod mappings;
 pub mod message;
 #[allow(unsafe_code)]
+mod owner;
+#[allow(unsafe_code)]
 pub mod pages;
 pub mod parts;
 pub mod reseed;

@@ -2,7 +2,6 @@
 
 use hearth_abi::counters::OtherProcess;
 use hearth_abi::{Flags, Kind};
-use rustix::process::getpid;
 
 use super::{Channel, ChannelError};
 use crate::chain::Content;
@@ -11,7 +10,10 @@ use crate::sys;
 impl Channel {
     /// The handler is called now: everything before was delivery.
     pub fn handler_begins(&mut self) {
-        self.blocking.endpoint().stamps.began();
+        // Chains have notes of their own.
+        if self.chain.is_none() {
+            self.blocking.endpoint().stamps.began();
+        }
     }
 
     /// The handler runs in another process than this, whose page faults are counted. If they cannot be read, this process's are.
@@ -104,7 +106,7 @@ impl Channel {
     }
 
     fn check_owner(&self) -> Result<(), ChannelError> {
-        if getpid() == self.owner {
+        if self.owner.is_here() {
             Ok(())
         } else {
             Err(ChannelError::ForeignProcess)
