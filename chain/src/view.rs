@@ -10,7 +10,7 @@ use crate::error::{ChainError, Refused};
 use crate::file::File;
 use crate::id::{Instance, Owner};
 use crate::mapping::Mapping;
-use crate::memory::{Ledger, Memory, ReadOnly, Writable};
+use crate::memory::{LINE, Ledger, Memory, ReadOnly, Writable};
 use crate::notes::{self, Note};
 use crate::pool::{Block, MAGIC, PoolFiles, VERSION};
 use crate::shape::{ENTRIES_AT, Shape};
@@ -88,6 +88,19 @@ impl PoolView {
             .into_iter()
             .map(|mapping| LeftCopy { _mapping: mapping })
             .collect())
+    }
+
+    /// A descriptor of this block has come. The lines that its receiver reads one after the other, and mostly writes later, are in
+    /// another processor's cache: fetches them all at once, up to the payload's first.
+    #[inline]
+    pub fn expect(&self, block: u32) {
+        if block < self.shape.blocks() {
+            let note = self.shape.note_of(block);
+            let payload = self.shape.bytes_of(block, 1).start;
+            for at in [note, note + LINE / 2, payload] {
+                self.memory.claim(at);
+            }
+        }
     }
 
     /// Its shape.

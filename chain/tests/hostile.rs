@@ -303,6 +303,8 @@ fn arbitrary_descriptors() {
             let Ok(descriptor) = Descriptor::from_bytes(bytes) else {
                 return;
             };
+            // Before any of it is checked.
+            view.expect(descriptor.block);
             let named = given
                 .iter()
                 .find(|(block, _, _)| *block == Block::of(&descriptor));

@@ -14,6 +14,7 @@ use hearth_worker::chain::{Area, ChainMember, Held, LeftCopy, MemberError};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
@@ -137,7 +138,7 @@ impl Lent {
     fn release(&mut self, py: Python<'_>) {
         for view in self.views.drain(..) {
             // It refuses if something was made of it.
-            let _ = view.call_method0(py, "release");
+            let _ = view.call_method0(py, intern!(py, "release"));
         }
     }
 

@@ -93,6 +93,7 @@ impl ChainMember {
             granted.descriptor.block == call && granted.call.as_ref().is_some_and(of_request)
         });
         let at = at.ok_or(CallError::NoCall(call))?;
+        let deadline = current.deadline();
         loop {
             let Some(call) = &mut self.granted[at].call else {
                 return Err(CallError::NoCall(call));
@@ -102,10 +103,10 @@ impl ChainMember {
                 self.granted[at].call = None;
                 return self.replied(at, &current, member, &reply);
             }
-            if Instant::now() >= current.deadline {
+            if Instant::now() >= deadline {
                 return Err(CallError::TimedOut(self.name(member)));
             }
-            self.wait(control, current.deadline)?;
+            self.wait(control, deadline)?;
         }
     }
 
@@ -247,10 +248,11 @@ impl ChainMember {
                     }
                 }
             }
-            if Instant::now() >= current.deadline {
+            let deadline = current.deadline();
+            if Instant::now() >= deadline {
                 return Err(CallError::Unreached(self.name(member)));
             }
-            self.wait(control, current.deadline)?;
+            self.wait(control, deadline)?;
         }
     }
 

@@ -68,8 +68,15 @@ struct Current {
     from: Instance,
     /// When it was taken, in ns of the monotonic clock.
     entered_ns: u64,
-    /// When the gateway gives it up.
-    deadline: Instant,
+    /// When the gateway gives it up, in µs since 1970.
+    deadline_unix_us: u64,
+}
+
+impl Current {
+    /// When the gateway gives it up. Reads two clocks, which a request that waits for nothing is spared.
+    fn deadline(&self) -> Instant {
+        instant_of(self.deadline_unix_us)
+    }
 }
 
 /// A request for the handler.
@@ -176,6 +183,7 @@ impl ChainMember {
     /// Takes what arrived, if it is a request for this member.
     fn take(&mut self, arrival: Arrival, event: Option<&mut Vec<u8>>) -> Option<Request> {
         let Arrival { from, descriptor } = arrival;
+        self.pool.expect(descriptor.block);
         if !matches!(descriptor.kind, Kind::Pass | Kind::Call) {
             if !self.take_other(from, &descriptor) {
                 self.refuse(&descriptor);
@@ -205,7 +213,7 @@ impl ChainMember {
             descriptor,
             from,
             entered_ns,
-            deadline: instant_of(envelope.deadline_unix_us),
+            deadline_unix_us: envelope.deadline_unix_us,
         });
         self.board.report_current(descriptor.request);
         self.report_load();
@@ -229,6 +237,7 @@ impl ChainMember {
     /// Takes what comes while this instance waits for something else: a request is kept for later.
     fn keep(&mut self, arrival: Arrival) {
         let Arrival { from, descriptor } = arrival;
+        self.pool.expect(descriptor.block);
         if matches!(descriptor.kind, Kind::Pass | Kind::Call) {
             self.early.push_back(arrival);
             self.report_load();

@@ -207,8 +207,8 @@ impl ChainMember {
                     Err(_) => self.peers.forget(to),
                 },
                 // One that has ended is being replaced.
-                None if Instant::now() < current.deadline => {
-                    let until = current.deadline.min(Instant::now() + LOOK_AGAIN);
+                None if Instant::now() < current.deadline() => {
+                    let until = current.deadline().min(Instant::now() + LOOK_AGAIN);
                     match self.peers.recv(until) {
                         Ok(arrival) => self.keep(arrival),
                         Err(error) if self.goes_on_after(&error, control)? => {}

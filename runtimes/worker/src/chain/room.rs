@@ -125,18 +125,19 @@ impl ChainMember {
             answer: None,
         });
         self.give(&asked)?;
+        let deadline = current.deadline();
         loop {
             if let Some(answer) = self.asked.as_mut().and_then(|asked| asked.answer.take()) {
                 self.asked = None;
                 return Ok(answer);
             }
             let caller = of.map_or(self.me, |(caller, _)| caller);
-            let error = if Instant::now() >= current.deadline {
+            let error = if Instant::now() >= deadline {
                 CallError::TimedOut("gateway".to_owned())
             } else if caller != self.me && self.peers.member(caller).is_none() {
                 CallError::CallerGone
             } else {
-                self.wait(control, current.deadline)?;
+                self.wait(control, deadline)?;
                 continue;
             };
             self.asked = None;
