@@ -1,5 +1,6 @@
 //! The tail table of STeLLAR's paper for this host, as `hearth lab stellar` makes it, with fewer samples. Factors that have a goal have
-//! more than the others.
+//! more than the others. Beside them is what the host itself does: a server that does nothing, asked at the pace of warm requests, on
+//! processors that have fallen asleep since the last one.
 
 use std::time::Duration;
 
@@ -7,11 +8,13 @@ use hearth_lab::job::spec::measurable;
 use hearth_lab::load::Trust;
 use hearth_lab::platform::hearth::Hearth;
 use hearth_lab::run::{Entry, Settings, Target, run as run_experiment};
+use hearth_lab::stellar::Experiment;
 use hearth_lab::store::{Program, Source};
 use hearth_lab::table::{Factor, Table, factors};
 use tokio::sync::watch;
 
 use super::{client, load_generator, runtime};
+use crate::peers::Peer;
 use crate::results::{Document, Samples};
 use crate::scale::Scale;
 use crate::server::{Runtime, Server};
@@ -35,6 +38,8 @@ pub const AWS_TMR: &str = "TMR on AWS in the paper";
 const WITH_GOAL: [&str; 3] = ["warm", "cold", "burst-100-cold"];
 const SAMPLES: usize = 200;
 const OTHER_SAMPLES: usize = 100;
+/// The row of a server that does nothing.
+pub const TRIVIAL: &str = "trivial server, at the pace of warm";
 /// What a quick run measures.
 const QUICK: [&str; 2] = ["warm", "cold"];
 const QUICK_SAMPLES: usize = 10;
@@ -65,7 +70,7 @@ pub(super) fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
         program: generator.program.clone(),
         arguments: ["lab", "store", "--attached"].map(Into::into).to_vec(),
     });
-    let settings = Settings {
+    let mut settings = Settings {
         target: Target::Hearth(Hearth::new(client(&server)?)),
         generator,
         out: out.path().to_owned(),
@@ -85,16 +90,32 @@ pub(super) fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
             document.skip("storage transfers", reason);
         }
         let experiment = factors::experiment(&factors, samples)?;
-        let (_sender, cancelled) = watch::channel(false);
-        let ran = run_experiment(&experiment, &settings, cancelled, &|_| {});
-        let done = runtime()?.block_on(ran)?;
-        if let Some(error) = done.error {
-            return Err(error.into());
-        }
-        measured.extend(done.sub_experiments);
+        measured.extend(run_one(&experiment, &settings)?);
     }
     conclude(&measured, document);
+    let (_server, address) = Peer::Trivial.start()?;
+    settings.target = Target::Endpoint(format!("http://{address}/"));
+    let samples = scale.pick(SAMPLES, QUICK_SAMPLES);
+    let warm = &factors::FACTORS[0];
+    let experiment = factors::experiment(&[warm], samples)?;
+    let entries = run_one(&experiment, &settings)?;
+    for row in Table::of(&entries, samples).rows {
+        document.figure(TAIL, TRIVIAL, row.latency_ns.tmr, TMR);
+    }
+    for entry in &entries {
+        add_latencies(entry, warm, TRIVIAL, document);
+    }
     Ok(())
+}
+
+fn run_one(experiment: &Experiment, settings: &Settings) -> anyhow::Result<Vec<Entry>> {
+    let (_sender, cancelled) = watch::channel(false);
+    let ran = run_experiment(experiment, settings, cancelled, &|_| {});
+    let done = runtime()?.block_on(ran)?;
+    match done.error {
+        Some(error) => Err(error.into()),
+        None => Ok(done.sub_experiments),
+    }
 }
 
 fn conclude(measured: &[Entry], document: &mut Document) {
@@ -111,18 +132,21 @@ fn conclude(measured: &[Entry], document: &mut Document) {
         add(AWS_TMR, row.paper_aws_tmr);
     }
     for factor in &factors::FACTORS {
-        let Some(entry) = measured.iter().find(|entry| entry.title == factor.name) else {
-            continue;
-        };
-        let mut samples = Samples::default();
-        for (burst, ns) in &entry.latencies_ns {
-            if *burst >= factor.warm_up() {
-                samples.push(Duration::from_nanos(*ns as u64));
-            }
+        if let Some(entry) = measured.iter().find(|entry| entry.title == factor.name) {
+            add_latencies(entry, factor, factor.name, document);
         }
-        if samples.len() > 0 {
-            document.add(LATENCY, factor.name, samples);
+    }
+}
+
+fn add_latencies(entry: &Entry, factor: &Factor, name: &str, document: &mut Document) {
+    let mut samples = Samples::default();
+    for (burst, ns) in &entry.latencies_ns {
+        if *burst >= factor.warm_up() {
+            samples.push(Duration::from_nanos(*ns as u64));
         }
+    }
+    if samples.len() > 0 {
+        document.add(LATENCY, name, samples);
     }
 }
 
