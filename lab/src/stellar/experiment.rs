@@ -104,6 +104,9 @@ pub struct SubExperiment {
     /// Hearth's own: requests that a function handles at a time, while others wait; 0 is as many as the largest burst has. STeLLAR's
     /// clouds decide that.
     pub concurrency_limit: usize,
+    /// Hearth's own: whether the functions of a round take their bursts at even distances over its pause. As STeLLAR does it, each takes
+    /// its burst right after the one before, so that all but the first of a round find a host that has just been busy.
+    pub spread: bool,
 }
 
 impl Default for SubExperiment {
@@ -130,6 +133,7 @@ impl Default for SubExperiment {
             busy_spin_increments: Vec::new(),
             idle_timeout_seconds: 0,
             concurrency_limit: 0,
+            spread: false,
         }
     }
 }

@@ -33,8 +33,8 @@ pub fn seconds(experiment: &SubExperiment) -> f64 {
     }
 }
 
-/// All rounds. Each endpoint takes a burst in turn, and a round ends after the last of them. `requests` gives the request for an
-/// endpoint and a service time, each by its number.
+/// All rounds. Each endpoint takes a burst in turn, and a round ends after the last of them. Where they are spread, each burst is a round
+/// of its own with its share of the pause. `request` gives the request for an endpoint and a service time, each by its number.
 pub fn rounds(
     experiment: &SubExperiment,
     endpoints: usize,
@@ -54,9 +54,24 @@ pub fn rounds(
         });
         let bursts: Vec<Burst> = bursts.collect();
         left -= bursts.len();
-        Round { pause_ms, bursts }
+        let round = Round { pause_ms, bursts };
+        if experiment.spread {
+            spread(round, endpoints)
+        } else {
+            vec![round]
+        }
     };
-    pauses.into_iter().enumerate().map(round).collect()
+    pauses.into_iter().enumerate().flat_map(round).collect()
+}
+
+/// The round's bursts at even distances over its pause, which has room for as many as there are endpoints.
+fn spread(round: Round, endpoints: usize) -> Vec<Round> {
+    let at_ms = |burst: usize| round.pause_ms * burst as u64 / endpoints as u64;
+    let one = |(burst, it): (usize, Burst)| Round {
+        pause_ms: at_ms(burst + 1) - at_ms(burst),
+        bursts: vec![it],
+    };
+    round.bursts.into_iter().enumerate().map(one).collect()
 }
 
 #[cfg(test)]
@@ -119,5 +134,36 @@ mod tests {
             ]
         );
         assert!(rounds.iter().all(|round| round.pause_ms == 1_000));
+    }
+
+    #[test]
+    fn bursts_that_are_spread_share_the_pause() {
+        let experiment = SubExperiment {
+            bursts: 5,
+            burst_sizes: vec![1, 2],
+            spread: true,
+            ..experiment("deterministic", 1.0)
+        };
+        let rounds = rounds(&experiment, 3, 1, 1, |endpoint, _| endpoint);
+        let flat: Vec<(u64, usize, usize)> = rounds
+            .iter()
+            .map(|round| {
+                assert_eq!(round.bursts.len(), 1);
+                (
+                    round.pause_ms,
+                    round.bursts[0].request,
+                    round.bursts[0].size,
+                )
+            })
+            .collect();
+        // The second round has two of three bursts, at the same distances.
+        let expected = [
+            (333, 0, 1),
+            (333, 1, 1),
+            (334, 2, 1),
+            (333, 0, 2),
+            (333, 1, 2),
+        ];
+        assert_eq!(flat, expected);
     }
 }

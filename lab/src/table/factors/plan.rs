@@ -7,12 +7,15 @@ use crate::stellar::{Experiment, SubExperiment};
 /// Seconds after which idle instances end where they are to be cold. The paper waits for 10 to 15 minutes instead.
 const COLD_IDLE_S: u32 = 1;
 
-/// Mean of the pauses where instances are to be cold, before STeLLAR's ln of it: with its distribution, 3 s and more. Irregular, because
-/// Hearth starts instances ahead of calls at regular times.
+/// Least of the pauses where instances are to be cold, to which STeLLAR's distribution adds. Irregular, because Hearth starts instances
+/// ahead of calls at regular times.
 const COLD_PAUSE_S: f64 = 3.0;
 
-/// The pause where they are to be warm. The paper's are 3 s.
-const WARM_PAUSE_S: f64 = 1.0;
+/// The least one where they are to be warm. The paper's are 3 s.
+const WARM_PAUSE_S: f64 = 2.0;
+
+/// Least distance between two bursts of a round: a host that was busy so long ago is as slow as one that was for seconds.
+const DISTANCE_S: f64 = 0.2;
 
 impl Factor {
     /// As STeLLAR would be told.
@@ -31,11 +34,7 @@ impl Factor {
             parallelism: self.replicas,
             bursts: bursts + self.warm_up() as usize,
             burst_sizes: vec![self.burst],
-            iat_seconds: if self.is_cold {
-                COLD_PAUSE_S
-            } else {
-                WARM_PAUSE_S
-            },
+            iat_seconds: self.pause_s(),
             iat_type: if self.is_cold {
                 "stochastic"
             } else {
@@ -47,9 +46,21 @@ impl Factor {
             data_transfer_chain_length: self.chain,
             storage_transfer: self.storage,
             concurrency_limit: self.limit,
+            // Otherwise a row mixes requests to a host that has just been busy with those after a pause, and its tail is the latter.
+            spread: true,
             idle_timeout_seconds: if self.is_cold { COLD_IDLE_S } else { 0 },
             ..SubExperiment::default()
         }
+    }
+
+    /// Before a round, in which its functions take their bursts at even distances.
+    fn pause_s(&self) -> f64 {
+        let least = if self.is_cold {
+            COLD_PAUSE_S
+        } else {
+            WARM_PAUSE_S
+        };
+        (self.replicas as f64 * DISTANCE_S).max(least)
     }
 }
 
