@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 
-use super::run::{Server, block_on};
+use super::run::{Server, block_on, writable};
 use super::{COULD_NOT_RUN, FELL_SHORT};
 use crate::duet::events::{self, Event};
 use crate::duet::report::{Earlier, Stage};
 use crate::duet::run::Progress;
 use crate::duet::{self, Report, Settings, Subject, render};
 use crate::platform::client::Client;
+use crate::run::RunError;
 use crate::statistics::Bootstrap;
 
 /// Between two lines of progress.
@@ -111,7 +112,7 @@ impl Duet {
                     }
                 })?;
         print!("{}", render::text(&report));
-        println!("{}", directory.display());
+        println!("{}", directory?.display());
         Ok(finish(&report))
     }
 }
@@ -128,7 +129,7 @@ pub(super) fn finish(report: &Report) -> u8 {
 }
 
 impl Method {
-    /// Compares and writes the files. Returns where they are, too.
+    /// Compares and writes the files. Returns where they are, too: what was measured is shown even if it cannot be written.
     pub(super) fn compare(
         &self,
         client: &Client,
@@ -136,7 +137,8 @@ impl Method {
         second: Subject,
         with_control: bool,
         complete: impl FnOnce(&mut Report),
-    ) -> anyhow::Result<(Report, PathBuf)> {
+    ) -> anyhow::Result<(Report, Result<PathBuf, RunError>)> {
+        writable(&self.out)?;
         let mut report = block_on(async |cancelled| {
             let mut settings = Settings {
                 events: self.events(client, &first.function).await?,
@@ -157,7 +159,7 @@ impl Method {
             Ok(duet::run(client, &settings, cancelled, tell).await?)
         })?;
         complete(&mut report);
-        let directory = report.create(&self.out)?;
+        let directory = report.create(&self.out);
         Ok((report, directory))
     }
 

@@ -50,7 +50,11 @@ impl Gate {
             "function: its name; the version is that of --version or --code"
         );
         let client = self.method.server.client()?;
-        let (active, new) = block_on(async |_| self.versions(&client).await)?;
+        let (active, new) = block_on(async |cancelled| {
+            let versions = self.versions(&client).await?;
+            anyhow::ensure!(!*cancelled.borrow(), "cancelled");
+            Ok(versions)
+        })?;
         let of = |version| Subject {
             function: self.function.clone(),
             version: Some(version),
@@ -59,7 +63,7 @@ impl Gate {
             self.method
                 .compare(&client, of(active), of(new), true, |_| {})?;
         print!("{}", render::text(&report));
-        println!("{}", directory.display());
+        println!("{}", directory?.display());
         Ok(match judge(&report, self.threshold) {
             Decision::Held => {
                 let mut done = "";

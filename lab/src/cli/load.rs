@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 
 use crate::load::drive::Ended;
-use crate::load::plan::CONNECTIONS_MAX;
+use crate::load::plan::{CONNECTIONS_MAX, REQUESTS_MAX};
 use crate::load::report::Latency;
 use crate::load::{Arrivals, Burst, Plan, Report, Request, Round, Schedule, Trust, run};
 use crate::statistics::Tail;
@@ -34,7 +34,7 @@ pub(super) struct Load {
     #[arg(long)]
     connections: Option<usize>,
     /// Seconds to send for [default: 10, unless there is a count]
-    #[arg(long)]
+    #[arg(long, conflicts_with = "burst")]
     duration: Option<f64>,
     /// Requests to send
     #[arg(long)]
@@ -151,13 +151,8 @@ impl Load {
                 let Some(count) = count else {
                     bail!("count: how many requests in all, with --burst");
                 };
-                let bursts = usize::try_from(count)?.div_ceil(size.max(1));
-                let round = Round {
-                    pause_ms: self.pause_ms,
-                    bursts: vec![Burst { request: 0, size }],
-                };
                 Schedule::Bursts {
-                    rounds: vec![round; bursts],
+                    rounds: self.rounds(size, count)?,
                 }
             }
             (None, None) => Schedule::Closed { duration_ms, count },
@@ -186,6 +181,24 @@ impl Load {
         })
     }
 
+    /// Bursts of this size, the last one of what is left.
+    fn rounds(&self, size: usize, count: u64) -> anyhow::Result<Vec<Round>> {
+        if !(1..=CONNECTIONS_MAX).contains(&size) {
+            bail!("burst: 1 to {CONNECTIONS_MAX}");
+        }
+        if !(1..=REQUESTS_MAX).contains(&count) {
+            bail!("count: 1 to {REQUESTS_MAX}");
+        }
+        let round = |from: u64| Round {
+            pause_ms: self.pause_ms,
+            bursts: vec![Burst {
+                request: 0,
+                size: (count - from).min(size as u64) as usize,
+            }],
+        };
+        Ok((0..count).step_by(size).map(round).collect())
+    }
+
     fn arrivals(&self, rate: f64, seconds: Option<f64>) -> anyhow::Result<Arrivals> {
         Ok(match self.arrivals {
             Spacing::Fixed => Arrivals::Fixed { rate },
@@ -197,6 +210,9 @@ impl Load {
                 let (Some(to), Some(seconds)) = (self.to_rate, seconds) else {
                     bail!("arrivals: step needs --to-rate and --duration");
                 };
+                if to.is_nan() || to <= rate {
+                    bail!("to-rate: more than --rate");
+                }
                 Arrivals::Step {
                     from: rate,
                     by: (to - rate) / 9.0,
@@ -256,4 +272,62 @@ fn row(name: &str, tail: &Tail) {
         .map(|ns| format!("{:>11.1}", ns / 1e3))
         .collect();
     println!("{name:34}{columns}");
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        load: Load,
+    }
+
+    fn plan(arguments: &str) -> Result<Plan, String> {
+        let words = ["load", "http://127.0.0.1:1/"].into_iter();
+        let command = Command::try_parse_from(words.chain(arguments.split_whitespace()));
+        let command = command.map_err(|error| error.to_string())?;
+        command.load.plan().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn bursts_send_as_many_requests_as_asked() {
+        let Ok(Schedule::Bursts { rounds }) =
+            plan("--burst 100 --count 250").map(|plan| plan.schedule)
+        else {
+            panic!("bursts");
+        };
+        let sizes: Vec<usize> = rounds.iter().map(|round| round.bursts[0].size).collect();
+        assert_eq!(sizes, [100, 100, 50]);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_by_the_flag() {
+        for (arguments, expected) in [
+            ("--burst 0 --count 1", "burst: 1 to 1000"),
+            ("--burst 2000 --count 1", "burst: 1 to 1000"),
+            ("--burst 1", "count: how many requests in all"),
+            ("--burst 1 --count 0", "count: 1 to 5000000"),
+            (
+                "--burst 1 --count 18446744073709551615",
+                "count: 1 to 5000000",
+            ),
+            ("--burst 1 --count 1 --duration 1", "--duration"),
+            (
+                "--rate 9 --arrivals step --duration 1 --to-rate 9",
+                "to-rate: more than --rate",
+            ),
+            (
+                "--rate 9 --arrivals step --duration 1 --to-rate NaN",
+                "to-rate: more than --rate",
+            ),
+            ("--duration 0", "duration: more than 0"),
+        ] {
+            let refused = plan(arguments).expect_err(arguments);
+            assert!(refused.contains(expected), "{arguments}: {refused}");
+        }
+    }
 }

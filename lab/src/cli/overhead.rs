@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use jiff::Timestamp;
 
-use super::run::{Server, block_on};
+use super::run::{Server, block_on, writable};
 use crate::load::process::Generator;
 use crate::overhead::settings::Progress;
 use crate::overhead::workloads::{runtimes, workloads};
@@ -55,14 +55,16 @@ impl Overhead {
         };
         settings.check()?;
         let client = self.server.client()?;
+        writable(&self.out)?;
         let report = block_on(async |cancelled| {
             let last = Mutex::new(Instant::now());
             let tell = |progress: Progress| tell(&last, &progress);
             Ok(overhead::run(&client, generator, &settings, cancelled, &tell).await?)
         })?;
-        let directory = report.create(&self.out)?;
+        let directory = report.create(&self.out);
         print!("{}", render::text(&report));
-        println!("{}", directory.display());
+        // What was measured is shown even if it cannot be written.
+        println!("{}", directory?.display());
         anyhow::ensure!(!report.rows.is_empty(), "no samples");
         Ok(())
     }

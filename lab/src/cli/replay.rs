@@ -10,7 +10,7 @@ use clap::Args;
 use jiff::Timestamp;
 
 use super::duet::{finish, tell};
-use super::run::{Server, block_on};
+use super::run::{Server, block_on, writable};
 use crate::duet::report::Stage;
 use crate::duet::{Subject, render};
 use crate::job::replay::seconds;
@@ -96,15 +96,17 @@ impl Replay {
             },
             prefix: format!("lab-{:x}", Timestamp::now().as_millisecond()),
         };
+        writable(&self.out)?;
         let mut report = block_on(async |cancelled| {
             let traffic = self.traffic(&client).await?;
             let last = std::cell::Cell::new(Instant::now());
             let tell = |progress| tell(&last, progress, "arrivals");
             Ok(replay::run(&client, &settings, &traffic, cancelled, tell).await?)
         })?;
-        let directory = report.create(&self.out)?;
+        let directory = report.create(&self.out);
         print!("{}", render::text(&report));
-        println!("{}", directory.display());
+        // What was measured is shown even if it cannot be written.
+        println!("{}", directory?.display());
         Ok(finish(&report))
     }
 

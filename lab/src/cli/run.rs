@@ -1,8 +1,8 @@
 //! `hearth lab run`.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -122,6 +122,13 @@ pub(super) fn block_on<T>(
         .enable_all()
         .build()?;
     runtime.block_on(async { work(cancelled()?).await })
+}
+
+/// Whether a run's directory can be created there, asked before hours of measuring.
+pub(super) fn writable(out: &Path) -> anyhow::Result<()> {
+    let shown = || format!("out: {}", out.display());
+    fs::create_dir_all(out).with_context(shown)?;
+    tempfile::tempdir_in(out).map(drop).with_context(shown)
 }
 
 /// Becomes true with SIGINT or SIGTERM. A second one ends the process at once.

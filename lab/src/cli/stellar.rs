@@ -57,9 +57,11 @@ impl Stellar {
         let (factors, left_out) = match self.only.is_empty() {
             // Whoever names storage transfers is told as an error that there are none.
             false => (factors, None),
-            true => block_on(async |_| {
+            true => block_on(async |cancelled| {
                 let prefix = format!("lab-{:x}", jiff::Timestamp::now().as_millisecond());
-                Ok(measurable(factors, &client, &store, &prefix).await)
+                let found = measurable(factors, &client, &store, &prefix).await;
+                anyhow::ensure!(!*cancelled.borrow(), "cancelled");
+                Ok(found)
             })?,
         };
         if let Some(left_out) = &left_out {

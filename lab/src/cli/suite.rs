@@ -8,7 +8,7 @@ use clap::Args;
 use jiff::Timestamp;
 
 use super::duet::{Intervals, earlier, finish, tell};
-use super::run::{Server, block_on};
+use super::run::{Server, block_on, writable};
 use crate::duet::render;
 use crate::suite::{self, Method, Settings, Tool};
 
@@ -99,6 +99,7 @@ impl Suite {
             program: self.program,
             function: format!("lab-{:x}", Timestamp::now().as_millisecond()),
         };
+        writable(&self.out)?;
         let mut report = block_on(async |cancelled| {
             let last = Cell::new(Instant::now());
             let tell = |what: &str, progress| tell(&last, progress, what);
@@ -107,9 +108,10 @@ impl Suite {
         if let Some(earlier) = &earlier {
             report.set_against(earlier);
         }
-        let directory = report.create(&self.out)?;
+        let directory = report.create(&self.out);
         print!("{}", render::text(&report));
-        println!("{}", directory.display());
+        // What was measured is shown even if it cannot be written.
+        println!("{}", directory?.display());
         Ok(finish(&report))
     }
 }

@@ -19,7 +19,7 @@ const EXECUTION_MAX: Duration = Duration::from_secs(20);
 const TEMPLATES: u32 = 3;
 
 /// The subject by its version's number, which is the active one's where none is given.
-pub(super) async fn numbered(client: &Client, subject: &Subject) -> Result<Subject, ClientError> {
+pub(crate) async fn numbered(client: &Client, subject: &Subject) -> Result<Subject, ClientError> {
     let path = format!("/api/v1/functions/{}", subject.function);
     let function = client.send(Method::GET, &path, None).await?.json();
     let active = function["active_version"].as_u64();

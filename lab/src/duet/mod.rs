@@ -6,12 +6,13 @@
 //! - [`subject`]: what is compared.
 //! - [`events`]: with which events.
 //! - [`order`]: in which order. [`trials`]: carries it out. `execution`: one version's part of a trial.
+//! - [`unit`]: what counts as one result.
 //! - [`gate`]: whether the second version may replace the first.
 //! - [`report`]: what came of it. [`render`]: the same as text, CSV and SVG.
 //! - [`run`]: all of it, against a Hearth server.
 
 pub mod events;
-mod execution;
+pub(crate) mod execution;
 pub mod gate;
 pub mod order;
 pub mod render;
@@ -19,6 +20,7 @@ pub mod report;
 pub mod run;
 pub mod subject;
 pub mod trials;
+pub mod unit;
 
 pub use report::Report;
 pub use run::{DuetError, Settings, run};

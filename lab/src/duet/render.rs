@@ -76,7 +76,7 @@ pub fn text(report: &Report) -> String {
         report.second,
         report.first,
         report.compared(),
-        report.benchmarks.len(),
+        report.duets().count(),
         report.changes().count(),
         report.bootstrap.confidence * 100.0,
     );
@@ -131,11 +131,12 @@ pub fn text(report: &Report) -> String {
     if let Some(replayed) = &report.replayed {
         let _ = writeln!(
             text,
-            "{}: {} arrivals within {:.0} s at {} x, {} with their own event, {} left out, sent late by {} (p99)",
+            "{}: {} arrivals within {:.0} s at {} x, in {} parts with copies of their own, {} with their own event, {} left out, sent late by {} (p99)",
             replayed.source,
             replayed.arrivals,
             replayed.span_s,
             replayed.speed,
+            replayed.parts,
             replayed.own_events,
             replayed.left_out,
             time(replayed.late_p99_ns),
@@ -143,6 +144,9 @@ pub fn text(report: &Report) -> String {
         if !replayed.lacks.is_empty() {
             let _ = writeln!(text, "the copies lack {}", replayed.lacks.join(", "));
         }
+    }
+    if let Some(left) = &report.left_behind {
+        let _ = writeln!(text, "left behind: {left}");
     }
     if let Some(against) = &report.against {
         let _ = writeln!(
@@ -315,10 +319,11 @@ pub(crate) mod tests {
             invocations: 1,
             seed: 1,
             bootstrap,
-            benchmarks: benchmarks(all, &bootstrap, 0.02, 3),
+            benchmarks: benchmarks(all, crate::duet::unit::Unit::Trial, &bootstrap, 0.02, 3),
             against: None,
             replayed: None,
             suite: None,
+            left_behind: None,
             noise: None,
             steal_share: None,
             environment: Environment::read(),

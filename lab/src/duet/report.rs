@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::trials::Trials;
+use super::trials::{Repeat, Trials};
+use super::unit::Unit;
 use crate::replay::Replayed;
 use crate::run::environment::Environment;
 use crate::run::noise::{Control, Noise};
@@ -47,6 +48,8 @@ pub struct Report {
     pub replayed: Option<Replayed>,
     /// How a suite of microbenchmarks was run, where it was one.
     pub suite: Option<Suite>,
+    /// Functions that could not be removed, and why.
+    pub left_behind: Option<String>,
     /// How noisy the machine was.
     pub noise: Option<Noise>,
     /// Share of all processor time that the hypervisor took meanwhile.
@@ -82,6 +85,8 @@ impl Stage {
 pub struct Benchmark {
     /// The event's name.
     pub name: String,
+    /// Whether the first version's times are from the history: it ran at another time and beside other work, so that this is no finding.
+    pub from_history: bool,
     /// The first version's median, in ns. None without a trial.
     pub first_ns: Option<f64>,
     /// The second version's median, in ns. None without a trial.
@@ -94,7 +99,7 @@ pub struct Benchmark {
     pub control: Option<Comparison>,
     /// The same for that.
     pub control_verdict: Option<Verdict>,
-    /// The fewest trials after which the interval was as narrow as asked for. None if it never was.
+    /// The fewest trials after which the interval was as narrow as asked for. None if it never was, and of a replay.
     pub trials_needed: Option<usize>,
     /// All trials.
     pub trials: Trials,
@@ -127,9 +132,11 @@ struct EarlierBenchmark {
     comparison: Option<Comparison>,
 }
 
-/// Compares all benchmarks, and tells of each after how many trials its interval was no wider than `width`.
+/// Compares all benchmarks, and tells of each after how many trials its interval was no wider than `width`, unless results are of several
+/// trials.
 pub fn benchmarks(
     all: Vec<(String, Trials)>,
+    unit: Unit,
     bootstrap: &Bootstrap,
     width: f64,
     step: usize,
@@ -137,30 +144,35 @@ pub fn benchmarks(
     let mut benchmarks: Vec<Benchmark> = all
         .into_iter()
         .map(|(name, trials)| {
-            let pairs = trials.pairs();
-            let of = |pick: fn(&crate::statistics::Trial) -> f64| {
-                median(&mut pairs.iter().map(pick).collect::<Vec<f64>>())
+            let pairs = trials.pairs(unit);
+            let of = |pick: fn(&Repeat) -> f64| {
+                median(&mut trials.repeats.iter().map(pick).collect::<Vec<f64>>())
             };
+            // Looked at in twenty places at most, because each makes an interval.
+            let step = step.max(pairs.len() / 20);
+            let trials_needed = (unit == Unit::Trial)
+                .then(|| trials_until(&pairs, width, step, bootstrap))
+                .flatten();
             Benchmark {
                 name,
-                first_ns: of(|trial| trial.first),
-                second_ns: of(|trial| trial.second),
+                from_history: false,
+                first_ns: of(|trial| trial.first_ns),
+                second_ns: of(|trial| trial.second_ns),
                 comparison: compare(&pairs, bootstrap),
                 verdict: None,
-                control: compare(&trials.controls(), bootstrap),
+                control: compare(&trials.controls(unit), bootstrap),
                 control_verdict: None,
-                // Looked at in twenty places at most, because each makes an interval.
-                trials_needed: trials_until(&pairs, width, step.max(pairs.len() / 20), bootstrap),
+                trials_needed,
                 trials,
             }
         })
         .collect();
     let confidence = bootstrap.confidence;
     let found = judged(&benchmarks, confidence, |one| {
-        Some((one.comparison?, sign_test(&one.trials.pairs())))
+        Some((one.comparison?, sign_test(&one.trials.pairs(unit))))
     });
     let controls = judged(&benchmarks, confidence, |one| {
-        Some((one.control?, sign_test(&one.trials.controls())))
+        Some((one.control?, sign_test(&one.trials.controls(unit))))
     });
     for ((one, verdict), control) in benchmarks.iter_mut().zip(found).zip(controls) {
         one.verdict = verdict;
@@ -190,16 +202,20 @@ impl Report {
         self.first == self.second
     }
 
+    /// Those in which both versions ran beside each other.
+    pub fn duets(&self) -> impl Iterator<Item = &Benchmark> {
+        self.benchmarks.iter().filter(|one| !one.from_history)
+    }
+
     /// Benchmarks with enough trials.
     pub fn compared(&self) -> usize {
-        let verdicts = self.benchmarks.iter().filter_map(|one| one.verdict);
-        verdicts.count()
+        self.duets().filter_map(|one| one.verdict).count()
     }
 
     /// Changes that were found.
     pub fn changes(&self) -> impl Iterator<Item = &Benchmark> {
-        let is_change = |one: &&Benchmark| one.verdict.is_some_and(Verdict::is_change);
-        self.benchmarks.iter().filter(is_change)
+        self.duets()
+            .filter(|one| one.verdict.is_some_and(Verdict::is_change))
     }
 
     /// Changes between the first version and itself: with one, nothing that was found can be trusted.
@@ -212,7 +228,7 @@ impl Report {
     #[must_use]
     pub(crate) fn certified(mut self, yardstick_ns: [f64; 2]) -> Self {
         let verdicts = |of: fn(&Benchmark) -> Option<Verdict>| {
-            let verdicts: Vec<Verdict> = self.benchmarks.iter().filter_map(of).collect();
+            let verdicts: Vec<Verdict> = self.duets().filter_map(of).collect();
             let changes = verdicts.iter().filter(|verdict| verdict.is_change());
             (!verdicts.is_empty()).then(|| Control {
                 compared: verdicts.len(),

@@ -11,6 +11,7 @@ use super::order::rounds;
 use super::report::{Report, Stage, benchmarks};
 use super::subject::Subject;
 use super::trials::{self, Trials, Turn};
+use super::unit::Unit;
 use crate::platform::client::{Client, ClientError};
 use crate::platform::hearth::Hearth;
 use crate::run::environment::{Environment, Steal};
@@ -204,7 +205,7 @@ pub async fn run(
     let named: Vec<(String, Trials)> = names.zip(all).collect();
     let (bootstrap, width, step) = (settings.bootstrap, settings.width, settings.repeats);
     let benchmarks = tokio::select! {
-        made = aside(move || benchmarks(named, &bootstrap, width, step)) => made,
+        made = aside(move || benchmarks(named, Unit::Trial, &bootstrap, width, step)) => made,
         Ok(_) = cancelled.wait_for(|is_cancelled| *is_cancelled) => return Err(DuetError::Cancelled),
     };
     Ok(Report {
@@ -223,6 +224,7 @@ pub async fn run(
         against: None,
         replayed: None,
         suite: None,
+        left_behind: None,
         noise: None,
         steal_share,
         environment: Environment::read(),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::order::{Role, Round};
+use super::unit::Unit;
 use crate::statistics::Trial;
 
 /// A benchmark is given up after so many executions that failed or were interrupted: one that never ends would take its time limit each
@@ -56,24 +57,26 @@ pub struct Trials {
 }
 
 impl Trials {
-    /// Both versions.
-    pub fn pairs(&self) -> Vec<Trial> {
-        let pair = |repeat: &Repeat| Trial {
-            first: repeat.first_ns,
-            second: repeat.second_ns,
-        };
-        self.repeats.iter().map(pair).collect()
+    /// Results of both versions.
+    pub fn pairs(&self, unit: Unit) -> Vec<Trial> {
+        unit.of(self.repeats.iter().map(|repeat| {
+            let trial = Trial {
+                first: repeat.first_ns,
+                second: repeat.second_ns,
+            };
+            (repeat.call, trial)
+        }))
     }
 
-    /// The first version and itself.
-    pub fn controls(&self) -> Vec<Trial> {
-        let pair = |repeat: &Repeat| {
-            Some(Trial {
+    /// Results of the first version and itself.
+    pub fn controls(&self, unit: Unit) -> Vec<Trial> {
+        unit.of(self.repeats.iter().filter_map(|repeat| {
+            let trial = Trial {
                 first: repeat.first_ns,
                 second: repeat.control_ns?,
-            })
-        };
-        self.repeats.iter().filter_map(pair).collect()
+            };
+            Some((repeat.call, trial))
+        }))
     }
 
     /// Executions without a duration.
@@ -215,13 +218,13 @@ mod tests {
         );
         assert!(
             all[0]
-                .pairs()
+                .pairs(Unit::Trial)
                 .iter()
                 .all(|trial| trial.change() == Some(1.0))
         );
         assert!(
             all[0]
-                .controls()
+                .controls(Unit::Trial)
                 .iter()
                 .all(|trial| trial.change() == Some(0.0))
         );

@@ -88,7 +88,7 @@ fn outcome(
     runner: &Runner,
 ) -> Result<Outcome, JobRunError> {
     let directory = report.create(&runner.out)?;
-    let left_out = report.benchmarks.len() - report.compared();
+    let left_out = report.duets().count() - report.compared();
     let mut summary = report.summary();
     let (fell_short, error) = match threshold {
         Some(threshold) => {

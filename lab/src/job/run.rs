@@ -240,7 +240,7 @@ async fn table(
                 "cold_share": row.cold_share,
                 "failed": row.failed,
                 "steal_share": row.steal_share,
-                "paper_aws_tmr": row.paper_aws_tmr,
+                "paper_tmr": row.paper_tmr,
             })
         })
         .collect();

@@ -40,6 +40,9 @@ pub fn text(report: &Report) -> String {
     }));
     let mut text = columns(&lines);
     text += "Means; each layer's own time without the layers inside it, and its share of the total, which is the client's time to the last byte.\n";
+    if let Some(left) = &report.left_behind {
+        let _ = writeln!(text, "left behind: {left}");
+    }
     for reason in &report.left_out {
         // Writing to a string does not fail.
         let _ = writeln!(text, "Left out: {reason}.");

@@ -37,6 +37,8 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// Those that have no sample, and why.
     pub left_out: Vec<String>,
+    /// Functions that could not be removed, and why.
+    pub left_behind: Option<String>,
     /// Share of all processor time that the hypervisor took meanwhile.
     pub steal_share: Option<f64>,
     /// The machine of the client.
@@ -280,6 +282,7 @@ pub(super) mod tests {
             .map(|row| row.expect("samples"))
             .into(),
             left_out: vec!["image, node, cold: no request was cold".to_owned()],
+            left_behind: None,
             steal_share: None,
             environment: Environment::read(),
             node: Value::Null,

@@ -33,7 +33,7 @@ const TIMEOUT_MS: u64 = 30_000;
 const CAPTURE: usize = 256;
 
 /// One request in so many may fail.
-const FAULTS_SHARE: usize = 10;
+const FAULTS_SHARE: u64 = 10;
 
 /// Measures with functions of its own, which are removed in any case.
 ///
@@ -60,9 +60,14 @@ pub async fn run(
         done = study.measure(node) => done,
         Ok(_) = cancelled.wait_for(|is_cancelled| *is_cancelled) => Err(OverheadError::Cancelled),
     };
-    match hearth.remove_all().await {
-        Ok(()) => done,
-        Err(left) => done.and(Err(OverheadError::LeftBehind(left))),
+    match (done, hearth.remove_all().await) {
+        (done, Ok(())) => done,
+        (Ok(report), Err(left)) => Ok(Report {
+            left_behind: Some(left),
+            ..report
+        }),
+        (Err(OverheadError::Cancelled), Err(left)) => Err(OverheadError::LeftBehind(left)),
+        (Err(error), Err(_)) => Err(error),
     }
 }
 
@@ -142,6 +147,7 @@ impl Study<'_> {
             event: event(),
             rows,
             left_out,
+            left_behind: None,
             steal_share,
             environment: Environment::read(),
             node,
@@ -221,6 +227,14 @@ impl Study<'_> {
             ],
             body: event().to_string(),
         };
+        let all: u64 = match &schedule {
+            Schedule::Bursts { rounds } => {
+                rounds.iter().map(|round| round.bursts.len() as u64).sum()
+            }
+            Schedule::Closed { count, .. } | Schedule::Open { count, .. } => {
+                count.unwrap_or_default()
+            }
+        };
         Plan {
             requests: targets.iter().map(request).collect(),
             schedule,
@@ -228,7 +242,7 @@ impl Study<'_> {
             keep_alive: 1,
             timeout_ms: TIMEOUT_MS,
             capture_bytes: CAPTURE,
-            faults_max: Some((self.settings.samples / FAULTS_SHARE) as u64),
+            faults_max: Some(all / FAULTS_SHARE),
             processor: self.settings.processor,
             trust: Trust::default(),
         }

@@ -1,6 +1,5 @@
 //! Copies of versions, which the server makes.
 
-use hyper::Method;
 use serde_json::Value;
 
 use super::hearth::{Hearth, HearthError};
@@ -17,10 +16,9 @@ impl Hearth {
         name: &str,
         asked: &Value,
     ) -> Result<Value, HearthError> {
-        self.names().push(name.to_owned());
         let path = format!("/api/v1/functions/{function}/copies");
-        let content = Some(("application/json", asked.to_string().into_bytes()));
-        let copy = self.client().send(Method::POST, &path, content).await?;
+        let content = ("application/json", asked.to_string().into_bytes());
+        let copy = self.make(name, &path, content).await?;
         Ok(copy.json())
     }
 }

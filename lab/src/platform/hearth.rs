@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use super::client::{Client, ClientError};
 use super::package::{archive, form};
@@ -16,6 +17,12 @@ pub(super) const TRIES: usize = 10;
 
 /// Longest removal of a function, whose running requests end meanwhile.
 pub(super) const REMOVE_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long a function is waited for whose deploy was not: most import in a second, and whoever has cancelled waits, too.
+const MADE_WITHIN: Duration = Duration::from_secs(40);
+
+/// How often.
+const MADE_EACH: Duration = Duration::from_millis(250);
 
 /// One of the lab's functions.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +49,8 @@ pub struct Hearth {
     client: Client,
     /// Names of functions, from before they are asked for until they are gone.
     deployed: Mutex<Vec<String>>,
+    /// Those of them that were asked for and not answered: a server carries on with what it was asked, whoever has gone meanwhile.
+    pub(super) unanswered: Mutex<Vec<String>>,
     /// Names of chains, likewise.
     chains: Mutex<Vec<String>>,
 }
@@ -86,6 +95,7 @@ impl Hearth {
         Self {
             client,
             deployed: Mutex::default(),
+            unanswered: Mutex::default(),
             chains: Mutex::default(),
         }
     }
@@ -153,12 +163,9 @@ impl Hearth {
         settings: &Value,
         archive: &[u8],
     ) -> Result<(), HearthError> {
-        self.names().push(name.to_owned());
         let (media_type, form) = form(settings, "code.zip", archive);
-        let content = Some((media_type.as_str(), form));
-        self.client
-            .send(Method::POST, "/api/v1/functions", content)
-            .await?;
+        let content = (media_type.as_str(), form);
+        self.make(name, "/api/v1/functions", content).await?;
         Ok(())
     }
 
@@ -176,22 +183,32 @@ impl Hearth {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Removes a function. One that is not there is removed already.
+    /// Removes a function. One that is not there is removed already, unless it may yet be made.
     ///
     /// # Errors
     /// The server refuses, or does not answer.
     pub async fn remove(&self, name: &str) -> Result<(), ClientError> {
-        let path = format!("/api/v1/functions/{name}");
-        let removed = self
-            .client
-            .send_within(Method::DELETE, &path, None, REMOVE_WITHIN);
-        match removed.await {
-            Ok(_) => {}
-            Err(ClientError::Refused { status, .. }) if status == StatusCode::NOT_FOUND => {}
-            Err(error) => return Err(error),
+        let began = Instant::now();
+        while !self.delete(name).await? && self.may_come(name) && began.elapsed() < MADE_WITHIN {
+            sleep(MADE_EACH).await;
         }
+        self.answered(name);
         self.names().retain(|one| one != name);
         Ok(())
+    }
+
+    /// Whether it was there.
+    async fn delete(&self, name: &str) -> Result<bool, ClientError> {
+        let path = format!("/api/v1/functions/{name}");
+        let client = &self.client;
+        let deleted = client.send_within(Method::DELETE, &path, None, REMOVE_WITHIN);
+        match deleted.await {
+            Ok(_) => Ok(true),
+            Err(ClientError::Refused { status, .. }) if status == StatusCode::NOT_FOUND => {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Removes all chains and functions that were deployed. A server that does not answer is not asked for each of them.

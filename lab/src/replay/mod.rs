@@ -1,17 +1,18 @@
 //! Replay: requests as they once came, sent once more to two versions of a function, in shadow.
 //!
 //! Each arrival runs on both versions next to each other, in random order, and on the first once more as a control: a duet whose trials
-//! come at recorded times. Both are copies without network that serve nobody else. The second may be the first with other settings.
+//! come at recorded times. All run on copies without network that serve nobody else. The second may be the first with other settings.
 //!
 //! - [`traffic`]: arrivals. [`recorded`]: from the history; [`azure`]: from Azure's traces.
-//! - [`variant`]: a version with other settings. [`shadow`]: copies of both.
+//! - [`variant`]: a version with other settings. [`shadow`]: its copies. [`parts`]: what has new ones.
 //! - [`run`]: all of it, against a Hearth server. [`sending`]: at their times.
 
 pub mod azure;
+pub mod parts;
 pub mod recorded;
 pub mod run;
 mod sending;
-pub mod shadow;
+mod shadow;
 pub mod traffic;
 pub mod variant;
 

@@ -56,8 +56,9 @@ pub async fn read(
         Arrival {
             at: Duration::try_from(one.at.duration_since(begin)).unwrap_or_default(),
             event: own.unwrap_or_else(|| nearest(one.bytes)),
-            recorded_run_ns: one.run_ns,
-            recorded_total_ns: one.total_ns,
+            // With another event it is another request.
+            recorded_run_ns: own.and(one.run_ns),
+            recorded_total_ns: own.and(one.total_ns),
         }
     });
     let mut traffic = Traffic {

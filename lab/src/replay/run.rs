@@ -1,19 +1,20 @@
 //! A replay against a Hearth server.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::sending::Execution;
-use super::shadow;
+use super::parts::parts;
+use super::sending::{Execution, Part, Sent};
+use super::shadow::Shadow;
 use super::traffic::{DURATION_MAX, SPEED_MAX, Traffic};
 use super::variant::Variant;
 use crate::duet::DuetError;
-use crate::duet::order::Role;
-use crate::duet::report::{Report, Stage, benchmarks};
+use crate::duet::report::{Benchmark, Report, Stage, benchmarks};
 use crate::duet::run::{Progress, aside};
+use crate::duet::unit::Unit;
 use crate::platform::client::{Client, ClientError};
 use crate::platform::hearth::{Hearth, HearthError};
 use crate::run::environment::{Environment, Steal};
@@ -38,7 +39,7 @@ pub struct Settings {
     pub seed: u64,
     /// How intervals are made.
     pub bootstrap: Bootstrap,
-    /// Begins the names of both copies.
+    /// Begins the names of copies.
     pub prefix: String,
 }
 
@@ -49,6 +50,8 @@ pub struct Replayed {
     pub source: String,
     /// How many there are.
     pub arrivals: usize,
+    /// In how many parts, each of which had copies of its own.
+    pub parts: usize,
     /// Those whose own event was kept; others were sent with one of a like size.
     pub own_events: usize,
     /// Those that were left out because too many were under way.
@@ -81,6 +84,9 @@ pub enum ReplayError {
     /// A setting makes no sense.
     #[error("{0}: {1}")]
     Setting(&'static str, String),
+    /// Too many executions failed: so many, of so many, the last one for this reason.
+    #[error("given up: {0} of {1} executions failed, the last one: {2}")]
+    GivenUp(usize, usize, String),
     /// It was cancelled.
     #[error("cancelled")]
     Cancelled,
@@ -113,22 +119,19 @@ pub async fn run(
     check(settings, traffic)?;
     let hearth = Hearth::new(client.clone());
     let node = hearth.node().await?;
-    let names = ["first", "second"].map(|which| format!("{}-{which}", settings.prefix));
-    let work = async {
-        let lifetime = traffic.span().div_f64(settings.speed) + BEYOND;
-        let mut lacks = shadow::deploy(&hearth, &names[0], &settings.first, lifetime).await?;
-        lacks.extend(shadow::deploy(&hearth, &names[1], &settings.second, lifetime).await?);
-        lacks.sort();
-        lacks.dedup();
-        measure(client, settings, traffic, &names, lacks, node, tell).await
-    };
+    let work = measure(&hearth, settings, traffic, node, tell);
     let done = tokio::select! {
         done = work => done,
         Ok(_) = cancelled.wait_for(|is_cancelled| *is_cancelled) => Err(ReplayError::Cancelled),
     };
-    match hearth.remove_all().await {
-        Ok(()) => done,
-        Err(left) => done.and(Err(ReplayError::LeftBehind(left))),
+    match (done, hearth.remove_all().await) {
+        (done, Ok(())) => done,
+        (Ok(report), Err(left)) => Ok(Report {
+            left_behind: Some(left),
+            ..report
+        }),
+        (Err(ReplayError::Cancelled), Err(left)) => Err(ReplayError::LeftBehind(left)),
+        (Err(error), Err(_)) => Err(error),
     }
 }
 
@@ -159,29 +162,76 @@ pub fn check(settings: &Settings, traffic: &Traffic) -> Result<(), ReplayError> 
     Ok(())
 }
 
+/// Sends all arrivals, part by part, and keeps what came of them.
+async fn send_all(
+    execution: &Execution<'_>,
+    shadow: &mut Shadow<'_>,
+    seed: u64,
+    tell: impl Fn(Progress),
+) -> Result<Sent, ReplayError> {
+    let total = execution.traffic.arrivals.len();
+    let parts = parts(total);
+    let mut sent = Sent::default();
+    let mut random = fastrand::Rng::with_seed(seed);
+    // What copies and waiting for the last answers took.
+    let mut between = Duration::ZERO;
+    for (number, arrivals) in parts.iter().cloned().enumerate() {
+        let began = Instant::now();
+        let takes = execution.takes(&arrivals);
+        let copies = shadow.copy(number + 1, takes + BEYOND).await?;
+        // So that a copy that never works says so by its faults, and the part's first arrival meets instances.
+        for copy in &copies {
+            let _ = execution.run(copy, arrivals.start).await;
+        }
+        let part = Part {
+            number,
+            arrivals,
+            copies,
+        };
+        let left = |done: usize| {
+            let rest = execution.takes(&(done..total));
+            let mean = between.checked_div(number as u32);
+            rest + mean.unwrap_or_default() * (parts.len() - number) as u32
+        };
+        let tell = |done: usize| {
+            tell(Progress {
+                done,
+                total,
+                left: Some(left(done)),
+            });
+        };
+        execution.send(&part, &mut sent, &mut random, tell).await;
+        shadow.remove(&part.copies).await;
+        between += began.elapsed().saturating_sub(takes);
+        if let Some((failed, all, reason)) = sent.given_up() {
+            return Err(ReplayError::GivenUp(failed, all, reason));
+        }
+    }
+    tell(Progress {
+        done: total,
+        total,
+        left: Some(Duration::ZERO),
+    });
+    Ok(sent)
+}
+
 async fn measure(
-    client: &Client,
+    hearth: &Hearth,
     settings: &Settings,
     traffic: &Traffic,
-    names: &[String; 2],
-    lacks: Vec<String>,
     node: serde_json::Value,
     tell: impl Fn(Progress),
 ) -> Result<Report, ReplayError> {
     let execution = Execution {
-        client,
+        client: hearth.client(),
         stage: settings.stage,
         traffic,
-        paths: names
-            .each_ref()
-            .map(|name| format!("/api/v1/functions/{name}/invoke")),
+        speed: settings.speed,
     };
-    // So that a copy that never works says so by its faults, and the first arrival meets instances.
-    for role in [Role::First, Role::Second] {
-        let _ = execution.run(role, traffic.arrivals[0].event).await;
-    }
+    let mut shadow = Shadow::new(hearth, settings).await?;
     let (began_at, steal, speed) = (Timestamp::now(), Steal::read(), yardstick());
-    let sent = execution.send_all(settings, tell).await;
+    let sent = send_all(&execution, &mut shadow, settings.seed, tell).await?;
+    let parts = parts(traffic.arrivals.len()).len();
     let steal_share = steal
         .zip(Steal::read())
         .and_then(|(before, after)| after.share_since(before));
@@ -189,20 +239,30 @@ async fn measure(
     let replayed = Replayed {
         source: traffic.source.clone(),
         arrivals: traffic.arrivals.len(),
+        parts,
         own_events: traffic.own_events,
         left_out: sent.left_out,
         speed: settings.speed,
         span_s: traffic.span().as_secs_f64(),
         late_p99_ns: sent.late_p99(),
-        lacks,
+        lacks: shadow.lacks,
     };
-    let mut named = vec![("replayed".to_owned(), sent.trials)];
+    let replays = vec![("replayed".to_owned(), sent.trials)];
+    let mut recorded = Vec::new();
     if !sent.beside_recorded.repeats.is_empty() {
-        named.push(("recorded".to_owned(), sent.beside_recorded));
+        recorded.push(("recorded".to_owned(), sent.beside_recorded));
     }
     let bootstrap = settings.bootstrap;
-    let step = named[0].1.repeats.len() / 20;
-    let benchmarks = aside(move || benchmarks(named, &bootstrap, 0.02, step.max(1))).await;
+    let benchmarks = aside(move || {
+        let judged = |all| benchmarks(all, Unit::Call, &bootstrap, 0.02, 1);
+        let mut all = judged(replays);
+        all.extend(judged(recorded).into_iter().map(|one| Benchmark {
+            from_history: true,
+            ..one
+        }));
+        all
+    })
+    .await;
     Ok(Report {
         lab_version: env!("CARGO_PKG_VERSION"),
         began_at,
@@ -210,8 +270,8 @@ async fn measure(
         first: settings.first.to_string(),
         second: settings.second.to_string(),
         stage: Some(settings.stage),
-        calls: traffic.arrivals.len(),
-        repeats: 1,
+        calls: parts,
+        repeats: traffic.arrivals.len().div_ceil(parts.max(1)),
         invocations: 1,
         seed: settings.seed,
         bootstrap,
@@ -219,6 +279,7 @@ async fn measure(
         against: None,
         replayed: Some(replayed),
         suite: None,
+        left_behind: None,
         noise: None,
         steal_share,
         environment: Environment::read(),

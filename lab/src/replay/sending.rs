@@ -1,5 +1,6 @@
 //! Sends arrivals at their times and keeps what came of them.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
@@ -7,11 +8,9 @@ use futures_util::stream::FuturesUnordered;
 use hyper::Method;
 use tokio::time::{sleep_until, timeout};
 
-use super::run::Settings;
 use super::traffic::{Arrival, Traffic};
 use crate::duet::order::Role;
 use crate::duet::report::Stage;
-use crate::duet::run::Progress;
 use crate::duet::trials::{FAULTS_MAX, Fault, Repeat, Trials};
 use crate::platform::calibrate::stage;
 use crate::platform::client::Client;
@@ -23,7 +22,8 @@ const UNDER_WAY_MAX: usize = 64;
 /// Longest execution, as in a duet.
 const EXECUTION_MAX: Duration = Duration::from_secs(20);
 
-/// What came of all arrivals.
+/// What came of the arrivals.
+#[derive(Default)]
 pub(super) struct Sent {
     /// The second version beside the first, both replayed.
     pub(super) trials: Trials,
@@ -42,7 +42,7 @@ impl Sent {
         linear(&sorted, 0.99).unwrap_or(0.0)
     }
 
-    fn note(&mut self, done: Done, recorded: Option<f64>) {
+    fn note(&mut self, part: &Part, done: Done, recorded: Option<f64>) {
         let mut ns = [None; 3];
         for (role, taken) in done.taken {
             match taken {
@@ -54,8 +54,8 @@ impl Sent {
             return;
         };
         let repeat = Repeat {
-            call: done.number,
-            repeat: 0,
+            call: part.number,
+            repeat: done.number - part.arrivals.start,
             order: done.order,
             first_ns,
             second_ns,
@@ -71,10 +71,13 @@ impl Sent {
         self.trials.repeats.push(repeat);
     }
 
-    /// Whether more fails than a tenth.
-    fn is_given_up(&self) -> bool {
-        let faults = self.trials.faults();
-        faults >= FAULTS_MAX && faults * 10 > self.trials.repeats.len()
+    /// How many executions failed, of how many, and why the last one, if that is more than a tenth.
+    pub(super) fn given_up(&self) -> Option<(usize, usize, String)> {
+        let failed = self.trials.faults();
+        let all = failed + self.trials.repeats.len() * 3;
+        let reason = self.trials.error.clone();
+        let reason = reason.unwrap_or_else(|| format!("longer than {} s", EXECUTION_MAX.as_secs()));
+        (failed >= FAULTS_MAX && failed * 10 > all).then_some((failed, all, reason))
     }
 }
 
@@ -85,48 +88,60 @@ struct Done {
     taken: Vec<(Role, Result<Duration, Fault>)>,
 }
 
+/// A part of the traffic, with copies of its own.
+#[derive(Debug, Clone)]
+pub(super) struct Part {
+    pub(super) number: usize,
+    /// Numbers of its arrivals, of which there is one at least.
+    pub(super) arrivals: Range<usize>,
+    /// The copies' names by role.
+    pub(super) copies: [String; 3],
+}
+
 /// Sends arrivals.
 pub(super) struct Execution<'a> {
     pub(super) client: &'a Client,
     pub(super) stage: Stage,
     pub(super) traffic: &'a Traffic,
-    /// Where both copies are invoked.
-    pub(super) paths: [String; 2],
+    /// Factor by which time is scaled.
+    pub(super) speed: f64,
 }
 
 impl Execution<'_> {
-    /// Sends each arrival at its time, whatever has become of those before.
-    pub(super) async fn send_all(&self, settings: &Settings, tell: impl Fn(Progress)) -> Sent {
-        let mut sent = Sent {
-            trials: Trials::default(),
-            beside_recorded: Trials::default(),
-            left_out: 0,
-            late_ns: Vec::new(),
-        };
-        let mut random = fastrand::Rng::with_seed(settings.seed);
+    /// How long sending takes from the arrival before this range, or the range's first if there is none, to its last.
+    pub(super) fn takes(&self, arrivals: &Range<usize>) -> Duration {
+        let at = |number: usize| self.traffic.arrivals[number].at;
+        let before = at(arrivals.start.saturating_sub(1));
+        (at(arrivals.end - 1) - before).div_f64(self.speed)
+    }
+
+    /// Sends each arrival of a part at its time after the one before, whatever has become of those before, and waits for all of them.
+    /// `tell` gets how many of all were sent.
+    pub(super) async fn send(
+        &self,
+        part: &Part,
+        sent: &mut Sent,
+        random: &mut fastrand::Rng,
+        tell: impl Fn(usize),
+    ) {
         let mut under_way = FuturesUnordered::new();
-        let (arrivals, begin) = (&self.traffic.arrivals, Instant::now());
-        let total = arrivals.len();
-        let span = self.traffic.span().div_f64(settings.speed);
-        let recorded = |number: usize| recorded(&arrivals[number], settings.stage);
-        for (number, arrival) in arrivals.iter().enumerate() {
-            let due = begin + arrival.at.div_f64(settings.speed);
+        let arrivals = &self.traffic.arrivals;
+        let begin = Instant::now();
+        let recorded = |number: usize| recorded(&arrivals[number], self.stage);
+        for number in part.arrivals.clone() {
+            let due = begin + self.takes(&(part.arrivals.start..number + 1));
             loop {
                 tokio::select! {
                     () = sleep_until(due.into()) => break,
                     Some(done) = under_way.next() => {
                         let done: Done = done;
                         let recorded = recorded(done.number);
-                        sent.note(done, recorded);
+                        sent.note(part, done, recorded);
                     }
                 }
             }
-            tell(Progress {
-                done: number,
-                total,
-                left: Some(span.saturating_sub(begin.elapsed())),
-            });
-            if sent.is_given_up() {
+            tell(number);
+            if sent.given_up().is_some() {
                 break;
             }
             if under_way.len() >= UNDER_WAY_MAX {
@@ -136,24 +151,19 @@ impl Execution<'_> {
             sent.late_ns.push(due.elapsed().as_nanos() as f64);
             let mut order = vec![Role::First, Role::Second, Role::Control];
             random.shuffle(&mut order);
-            under_way.push(self.trial(number, arrival.event, order));
+            under_way.push(self.trial(part, number, order));
         }
         while let Some(done) = under_way.next().await {
             let recorded = recorded(done.number);
-            sent.note(done, recorded);
+            sent.note(part, done, recorded);
         }
-        tell(Progress {
-            done: total,
-            total,
-            left: Some(Duration::ZERO),
-        });
-        sent
     }
 
-    async fn trial(&self, number: usize, event: usize, order: Vec<Role>) -> Done {
+    async fn trial(&self, part: &Part, number: usize, order: Vec<Role>) -> Done {
         let mut taken = Vec::with_capacity(order.len());
         for role in &order {
-            taken.push((*role, self.run(*role, event).await));
+            let copy = &part.copies[*role as usize];
+            taken.push((*role, self.run(copy, number).await));
         }
         Done {
             number,
@@ -162,12 +172,17 @@ impl Execution<'_> {
         }
     }
 
-    /// One execution on the copy of a role.
-    pub(super) async fn run(&self, role: Role, event: usize) -> Result<Duration, Fault> {
-        let path = &self.paths[usize::from(role == Role::Second)];
+    /// One execution of an arrival on a copy.
+    pub(super) async fn run(&self, copy: &str, number: usize) -> Result<Duration, Fault> {
+        let path = format!("/api/v1/functions/{copy}/invoke");
+        let event = self.traffic.arrivals[number].event;
         let event = self.traffic.events[event].text.as_bytes().to_vec();
         let content = Some(("application/json", event));
-        let sent = timeout(EXECUTION_MAX, self.client.send(Method::POST, path, content)).await;
+        let sent = timeout(
+            EXECUTION_MAX,
+            self.client.send(Method::POST, &path, content),
+        )
+        .await;
         let answer = sent.map_err(|_| Fault::Interrupted)?;
         let answer = answer.map_err(|error| Fault::Failed(error.to_string()))?;
         let timing = answer.headers.get("server-timing");
@@ -182,5 +197,36 @@ fn recorded(arrival: &Arrival, stage: Stage) -> Option<f64> {
     match stage {
         Stage::Run => arrival.recorded_run_ns,
         Stage::Total => arrival.recorded_total_ns,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replay_is_given_up_when_more_than_a_tenth_of_the_executions_fail() {
+        let repeat = Repeat {
+            call: 0,
+            repeat: 0,
+            order: Vec::new(),
+            first_ns: 1.0,
+            second_ns: 1.0,
+            control_ns: Some(1.0),
+        };
+        let mut sent = Sent::default();
+        for _ in 0..9 {
+            sent.trials.note(Role::Second, Fault::Interrupted);
+        }
+        // So few may be of those right after a start.
+        assert_eq!(sent.given_up(), None);
+        sent.trials
+            .note(Role::Second, Fault::Failed("502".to_owned()));
+        assert_eq!(sent.given_up(), Some((10, 10, "502".to_owned())));
+        // 90 executions beside them: a tenth.
+        sent.trials.repeats = vec![repeat; 30];
+        assert_eq!(sent.given_up(), None);
+        sent.trials.note(Role::First, Fault::Interrupted);
+        assert_eq!(sent.given_up(), Some((11, 101, "502".to_owned())));
     }
 }

@@ -20,6 +20,7 @@ use crate::duet::order::order;
 use crate::duet::report::benchmarks;
 use crate::duet::run::{DuetError, Progress, aside};
 use crate::duet::trials::Trials;
+use crate::duet::unit::Unit;
 use crate::platform::client::Client;
 use crate::platform::hearth::Hearth;
 use crate::run::environment::{Environment, Steal};
@@ -56,9 +57,16 @@ pub async fn run(
         done = run.measure() => done,
         Ok(_) = cancelled.wait_for(|is_cancelled| *is_cancelled) => Err(DuetError::Cancelled.into()),
     };
-    match hearth.remove_all().await {
-        Ok(()) => done,
-        Err(left) => done.and(Err(SuiteError::LeftBehind(left))),
+    match (done, hearth.remove_all().await) {
+        (done, Ok(())) => done,
+        (Ok(report), Err(left)) => Ok(Report {
+            left_behind: Some(left),
+            ..report
+        }),
+        (Err(SuiteError::Duet(DuetError::Cancelled)), Err(left)) => {
+            Err(SuiteError::LeftBehind(left))
+        }
+        (Err(error), Err(_)) => Err(error),
     }
 }
 
@@ -144,7 +152,8 @@ impl<T: Fn(&str, Progress)> Run<'_, T> {
             .zip(done.trials)
             .collect();
         let (bootstrap, width, step) = (method.bootstrap, method.width, method.repeats);
-        let benchmarks = aside(move || benchmarks(named, &bootstrap, width, step)).await;
+        let benchmarks =
+            aside(move || benchmarks(named, Unit::Trial, &bootstrap, width, step)).await;
         let shown = |path: &PathBuf| path.display().to_string();
         Ok(Report {
             lab_version: env!("CARGO_PKG_VERSION"),
@@ -162,6 +171,7 @@ impl<T: Fn(&str, Progress)> Run<'_, T> {
             against: None,
             replayed: None,
             suite: Some(suite),
+            left_behind: None,
             noise: None,
             steal_share,
             environment: Environment::read(),

@@ -1,5 +1,6 @@
 //! From what was measured to the table.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -30,8 +31,8 @@ pub struct Row {
     pub failed: u64,
     /// Share of all processor time that the hypervisor took meanwhile.
     pub steal_share: Option<f64>,
-    /// The paper's tail-to-median ratio on AWS, where known.
-    pub paper_aws_tmr: Option<f64>,
+    /// Tail-to-median ratios in the paper, by cloud, as far as they are known.
+    pub paper_tmr: BTreeMap<&'static str, f64>,
     #[serde(skip)]
     group: &'static str,
     #[serde(skip)]
@@ -153,7 +154,7 @@ impl Row {
                 .map(|(all, cold)| cold as f64 / all as f64),
             failed: entry.report.faults.values().sum(),
             steal_share: entry.steal_share,
-            paper_aws_tmr: factor.paper_aws_tmr,
+            paper_tmr: factor.paper_tmr.iter().copied().collect(),
             group: factor.group,
             sorted_ns,
         })

@@ -94,6 +94,12 @@ async fn a_history_is_replayed_to_the_same_version_with_other_settings() {
         replayed["change"]["estimate"].as_f64() > Some(1.0),
         "{found}"
     );
+    let same = json!({"kind": "replay", "first": "summed@1", "speed": 100});
+    let found = replayed(&client, &same).await;
+    // What is set beside the history is no part of the A/A.
+    assert_eq!(benchmarks_of(&found["result"]).len(), 2, "{found}");
+    let control = &found["result"]["noise"]["control"];
+    assert_eq!(control["compared"], 1, "{found}");
     // It says nothing of two versions.
     let path = "/api/v1/functions/summed/performance?days=1";
     let performance = client.get(path).await.expect(200).json();
@@ -180,6 +186,8 @@ async fn a_history_is_replayed_to_a_slower_version() {
     let found = replayed(&client, &config).await;
     let result = &found["result"];
     assert_eq!(result["replayed"]["arrivals"], 30, "{found}");
+    // Each has copies of its own.
+    assert_eq!(result["replayed"]["parts"], 15, "{found}");
     // The history keeps the events of the first few invocations a second.
     let own = result["replayed"]["own_events"].as_u64();
     assert!((Some(1)..=Some(30)).contains(&own), "{found}");

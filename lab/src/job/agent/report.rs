@@ -42,10 +42,15 @@ impl Agent {
                     let content = Some(("application/octet-stream", content));
                     match self.client.send(Method::PUT, &path, content).await {
                         Ok(_) => {}
-                        // The server has given the experiment up, or is not there.
+                        // The server has given the experiment up.
                         Err(error) if is_over(&error) => return Err(error),
                         // The end is told all the same: the summary is worth more than the file.
-                        Err(error) => tell(&format!("{name} is not kept: {error}")),
+                        Err(error) => {
+                            tell(&format!("{name} is not kept: {error}"));
+                            if is_silent(&error) {
+                                break;
+                            }
+                        }
                     }
                 }
                 end["result"] = outcome.summary;
@@ -73,14 +78,17 @@ impl Agent {
     }
 }
 
-/// Whether nothing more of an experiment is taken: it is over or gone, or nobody answers.
+/// Whether nothing more of an experiment is taken: it is over or gone.
 fn is_over(error: &ClientError) -> bool {
-    match error {
-        ClientError::Refused { status, .. } => {
-            [StatusCode::CONFLICT, StatusCode::NOT_FOUND].contains(status)
-        }
-        _ => true,
-    }
+    let ClientError::Refused { status, .. } = error else {
+        return false;
+    };
+    [StatusCode::CONFLICT, StatusCode::NOT_FOUND].contains(status)
+}
+
+/// Whether the server has not answered: what follows is not tried, so that the end is told while it still waits for that.
+fn is_silent(error: &ClientError) -> bool {
+    !matches!(error, ClientError::Refused { .. })
 }
 
 /// The files of a run, and those of its sub-experiments, each with its name in an address.

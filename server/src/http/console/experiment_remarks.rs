@@ -78,10 +78,12 @@ fn replayed(replayed: &Value) -> Vec<String> {
     };
     let late = ns(&replayed["late_p99_ns"]);
     let mut remarks = vec![format!(
-        "{source}: {} arrivals within {:.0} s at {} ×, {} with their own event, {} left out because too many were under way; sent late by {late} (p99).",
+        "{source}: {} arrivals within {:.0} s at {} ×, in {} parts with copies of their own, {} with their own event, {} left out because too many were under way; sent late by {late} (p99).",
         replayed["arrivals"],
         replayed["span_s"].as_f64().unwrap_or_default(),
         replayed["speed"],
+        // Experiments of earlier versions had one.
+        replayed["parts"].as_u64().unwrap_or(1),
         replayed["own_events"],
         replayed["left_out"],
     )];
