@@ -95,7 +95,7 @@ async fn a_history_is_replayed_to_the_same_version_with_other_settings() {
         "{found}"
     );
     let same = json!({"kind": "replay", "first": "summed@1", "speed": 100});
-    let found = replayed(&client, &same).await;
+    let found = ended(&client, &same).await;
     // What is set beside the history is no part of the A/A.
     assert_eq!(benchmarks_of(&found["result"]).len(), 2, "{found}");
     let control = &found["result"]["noise"]["control"];
