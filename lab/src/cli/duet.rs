@@ -171,6 +171,9 @@ impl Method {
         if let Some(count) = self.recorded {
             all.extend(events::recorded(client, function, count).await?);
         }
+        if all.is_empty() && self.recorded.is_some() {
+            return Err(events::EventError::None(function.to_owned()).into());
+        }
         if all.is_empty() {
             all.push(Event::empty());
         }

@@ -9,6 +9,7 @@ mod agent;
 mod duet;
 mod fit;
 mod gate;
+mod job;
 mod load;
 mod overhead;
 mod replay;
@@ -47,7 +48,7 @@ struct Arguments {
 enum Command {
     /// Send requests to an address and print their latencies
     Load(Box<load::Load>),
-    /// Run an experiment in STeLLAR's format: deploy its functions, measure, remove them
+    /// Run an experiment of a file: in STeLLAR's format, or as the server takes it
     Run(Box<run::Run>),
     /// Make the tail table of STeLLAR's paper for this server
     Stellar(Box<stellar::Stellar>),
@@ -87,7 +88,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, own: &[&str]) -> Exit
     };
     let done = match arguments.command {
         Command::Load(load) => load.run().map(|()| 0),
-        Command::Run(run) => run.run(generator(own), &store(own)).map(|()| 0),
+        Command::Run(run) => run.run(generator(own), &store(own)),
         Command::Stellar(stellar) => stellar.run(generator(own), &store(own)).map(|()| 0),
         Command::Overhead(overhead) => overhead.run(&generator(own)).map(|()| 0),
         Command::Duet(duet) => duet.run(),

@@ -11,6 +11,7 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+use super::job;
 use super::load::Certificates;
 use super::store::Stored;
 use crate::load::process::Generator;
@@ -22,7 +23,7 @@ use crate::stellar::experiment::TEXT_MAX;
 use crate::store::Program;
 
 /// Between two lines of progress.
-const TELL_EVERY: Duration = Duration::from_secs(5);
+pub(super) const TELL_EVERY: Duration = Duration::from_secs(5);
 
 /// Where the functions are.
 #[derive(Args)]
@@ -47,7 +48,7 @@ impl Server {
 
 #[derive(Args)]
 pub(super) struct Run {
-    /// STeLLAR experiment (JSON)
+    /// STeLLAR experiment, or one with a "kind" (JSON)
     experiment: PathBuf,
     #[command(flatten)]
     server: Server,
@@ -73,13 +74,21 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub(super) fn run(self, generator: Generator, store: &Program) -> anyhow::Result<()> {
+    pub(super) fn run(self, generator: Generator, store: &Program) -> anyhow::Result<u8> {
         let name = self.experiment.display().to_string();
         let mut text = Vec::new();
         let file = File::open(&self.experiment).with_context(|| name.clone())?;
         file.take(TEXT_MAX as u64 + 1)
             .read_to_end(&mut text)
             .with_context(|| name.clone())?;
+        if job::has_kind(&text) {
+            anyhow::ensure!(
+                self.endpoint.is_none() && self.only.is_none() && self.processor.is_none(),
+                "endpoint, only, processor: for STeLLAR's experiments; this one has a kind"
+            );
+            let (client, store) = (self.server.client()?, self.store.source(store)?);
+            return job::run_file(&text, client, generator, store, self.out).context(name);
+        }
         let experiment = Experiment::read(&text, self.endpoint.is_some()).context(name)?;
         let target = match self.endpoint {
             Some(url) => Target::Endpoint(url),
@@ -101,7 +110,7 @@ impl Run {
             return Err(error.into());
         }
         println!("{}", done.directory.display());
-        Ok(())
+        Ok(0)
     }
 }
 

@@ -10,7 +10,7 @@ use super::replay::Replay;
 use super::run::{JobRunError, Outcome, Progress, Runner};
 use super::suite::Suite;
 use crate::duet::gate::{Decision, judge};
-use crate::duet::{self, DuetError, Report, events};
+use crate::duet::{self, DuetError, Report, events, render};
 use crate::replay::{self, ReplayError};
 use crate::suite::{self, SuiteError};
 
@@ -26,6 +26,10 @@ pub(super) async fn duet(
         0 => Vec::new(),
         count => events::recorded(&runner.client, &settings.first.function, count).await?,
     };
+    // A gate must be passable by functions that are never called so.
+    if job.recorded > 0 && recorded.is_empty() && job.events.is_empty() && job.threshold.is_none() {
+        return Err(events::EventError::None(settings.first.function).into());
+    }
     let settings = job.settings(recorded)?;
     let watch = |progress| tell(told("trials", progress));
     let report = match duet::run(&runner.client, &settings, cancelled, watch).await {
@@ -90,13 +94,20 @@ fn outcome(
     let directory = report.create(&runner.out)?;
     let left_out = report.duets().count() - report.compared();
     let mut summary = report.summary();
+    let mut text = render::text(&report);
     let (fell_short, error) = match threshold {
         Some(threshold) => {
             let decision = judge(&report, threshold);
             summary["gate"] = decision.summary();
             match decision {
-                Decision::Held => (false, None),
-                Decision::FellShort(_) => (true, None),
+                Decision::Held => {
+                    text += "held: the second version may replace the first\n";
+                    (false, None)
+                }
+                Decision::FellShort(reasons) => {
+                    text += &format!("fell short: the second version {}\n", reasons.join("; "));
+                    (true, None)
+                }
                 Decision::Unknown(reason) => (false, Some(format!("not judged: {reason}"))),
             }
         }
@@ -108,6 +119,7 @@ fn outcome(
     Ok(Outcome {
         directory,
         summary,
+        text,
         fell_short,
         error,
         was_cancelled: false,
@@ -119,6 +131,7 @@ fn was_cancelled(out: &Path) -> Outcome {
     Outcome {
         directory: out.to_owned(),
         summary: Value::Null,
+        text: String::new(),
         fell_short: false,
         error: Some(DuetError::Cancelled.to_string()),
         was_cancelled: true,

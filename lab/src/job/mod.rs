@@ -1,6 +1,7 @@
 //! Experiments as a server keeps them: a configuration in JSON, run by an agent that reports what comes of it.
 //!
-//! - [`spec`]: the configuration. [`duet`], [`replay`], [`overhead`], [`suite`]: those of duets, replays, overhead studies and suites.
+//! - [`spec`]: the configuration. [`duet`], [`replay`], [`overhead`], [`suite`], [`what_if`]: those of duets, replays, overhead studies, suites
+//!   and simulations.
 //! - [`run`]: from a configuration to files and a summary.
 //! - [`agent`]: takes experiments from a server and reports to it.
 
@@ -12,6 +13,7 @@ pub mod replay;
 pub mod run;
 pub mod spec;
 pub mod suite;
+pub mod what_if;
 
 pub use run::{Outcome, Progress, run};
 pub use spec::{Job, JobError};

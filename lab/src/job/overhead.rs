@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use super::run::{JobRunError, Outcome, Progress, Runner};
 use super::spec::JobError;
 use crate::overhead::workloads::{runtimes, workloads};
-use crate::overhead::{self, OverheadError, Settings};
+use crate::overhead::{self, OverheadError, Settings, render};
 
 /// The study's settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,6 +88,7 @@ pub(super) async fn run(
         Ok(report) => Ok(Outcome {
             directory: report.create(&runner.out)?,
             summary: report.summary(),
+            text: render::text(&report),
             fell_short: false,
             error: report.without_rows(),
             was_cancelled: false,
@@ -95,6 +96,7 @@ pub(super) async fn run(
         Err(error @ OverheadError::Cancelled) => Ok(Outcome {
             directory: runner.out.clone(),
             summary: Value::Null,
+            text: String::new(),
             fell_short: false,
             error: Some(error.to_string()),
             was_cancelled: true,

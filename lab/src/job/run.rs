@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::spec::{Job, JobError, Tail};
-use super::{compare, overhead};
+use super::{compare, overhead, what_if};
 use crate::duet::DuetError;
 use crate::duet::events::EventError;
 use crate::load::Trust;
@@ -21,7 +21,7 @@ use crate::run::{self, Entry, Event, RunError, Settings, Target};
 use crate::stellar::{Experiment, schedule};
 use crate::store::Source;
 use crate::suite::SuiteError;
-use crate::table::Table;
+use crate::table::{Table, render};
 
 /// How far an experiment is.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -48,6 +48,8 @@ pub struct Outcome {
     pub directory: PathBuf,
     /// What came of it, in short.
     pub summary: Value,
+    /// The same for a terminal.
+    pub text: String,
     /// Whether it ran and shows what should not be: an A/A experiment that differs from itself, a gate that was not
     /// passed.
     pub fell_short: bool,
@@ -119,6 +121,7 @@ pub async fn run(
             let rows: Vec<Value> = done.sub_experiments.iter().map(row).collect();
             Ok(Outcome {
                 summary: json!({ "rows": rows }),
+                text: String::new(),
                 directory: done.directory,
                 fell_short: false,
                 was_cancelled: matches!(done.error, Some(RunError::Cancelled)),
@@ -127,6 +130,7 @@ pub async fn run(
         }
         Job::Tail(tail) => table(tail, runner, cancelled, tell).await,
         Job::Overhead(settings) => overhead::run(settings, runner, cancelled, tell).await,
+        Job::WhatIf(settings) => what_if::run(settings, runner).await,
         Job::Duet(settings) => compare::duet(settings, runner, cancelled, tell).await,
         Job::Replay(settings) => compare::replay(settings, runner, cancelled, tell).await,
         Job::Suite(settings) => compare::suite(settings, runner, cancelled, tell).await,
@@ -246,6 +250,7 @@ async fn table(
         .collect();
     Ok(Outcome {
         summary: json!({ "rows": rows, "left_out": table.left_out }),
+        text: render::text(&table),
         directory: done.directory,
         fell_short: false,
         was_cancelled: matches!(done.error, Some(RunError::Cancelled)),

@@ -7,6 +7,7 @@ use super::duet::Duet;
 use super::overhead::Overhead;
 use super::replay::Replay;
 use super::suite::Suite;
+use super::what_if::WhatIf;
 use crate::duet::Subject;
 use crate::duet::run::DuetError;
 use crate::platform::client::Client;
@@ -31,6 +32,8 @@ pub enum Job {
     Replay(Replay),
     /// Two source trees, compared by their microbenchmarks.
     Suite(Suite),
+    /// A function's calls with other settings of the scheduler, simulated.
+    WhatIf(WhatIf),
 }
 
 /// The tail table's settings.
@@ -62,7 +65,7 @@ pub enum JobError {
     Json(#[from] serde_json::Error),
     /// There is no such kind.
     #[error(
-        "kind: {0:?} is none of tail, overhead, duet, replay, suite; an experiment of STeLLAR's has no kind"
+        "kind: {0:?} is none of tail, overhead, duet, replay, suite, whatif; an experiment of STeLLAR's has no kind"
     )]
     Kind(String),
     /// STeLLAR's format is not kept.
@@ -104,6 +107,7 @@ impl Job {
             Value::String(kind) if kind == "duet" => Self::Duet(serde_json::from_value(value)?),
             Value::String(kind) if kind == "replay" => Self::Replay(serde_json::from_value(value)?),
             Value::String(kind) if kind == "suite" => Self::Suite(serde_json::from_value(value)?),
+            Value::String(kind) if kind == "whatif" => Self::WhatIf(serde_json::from_value(value)?),
             other => {
                 return Err(JobError::Kind(
                     other
@@ -119,11 +123,12 @@ impl Job {
             Self::Duet(duet) => drop(duet.settings(Vec::new())?),
             Self::Replay(replay) => replay.check()?,
             Self::Suite(suite) => suite.check()?,
+            Self::WhatIf(what_if) => what_if.check()?,
         }
         Ok(job)
     }
 
-    /// `stellar`, `tail`, `overhead`, `duet`, `replay` or `suite`.
+    /// `stellar`, `tail`, `overhead`, `duet`, `replay`, `suite` or `whatif`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Stellar(_) => "stellar",
@@ -132,6 +137,7 @@ impl Job {
             Self::Duet(_) => "duet",
             Self::Replay(_) => "replay",
             Self::Suite(_) => "suite",
+            Self::WhatIf(_) => "whatif",
         }
     }
 
@@ -144,6 +150,7 @@ impl Job {
             Self::Stellar(_) | Self::Tail(_) | Self::Overhead(_) | Self::Suite(_) => Vec::new(),
             Self::Duet(duet) => duet.subjects()?.into(),
             Self::Replay(replay) => replay.subjects()?.into(),
+            Self::WhatIf(what_if) => vec![("function", what_if.subject()?)],
         })
     }
 
@@ -165,6 +172,7 @@ impl Job {
                 format!("{}{more}", titles.join(", "))
             }
             Self::Tail(_) => "Tail latency of this server by factor".to_owned(),
+            Self::WhatIf(what_if) => format!("Which settings keep {} warm?", what_if.function),
             Self::Overhead(_) => "Where a small invocation's time goes".to_owned(),
             Self::Duet(duet) if duet.is_aa() => format!("Does {} differ from itself?", duet.first),
             Self::Duet(duet) if duet.threshold.is_some() => {

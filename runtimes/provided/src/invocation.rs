@@ -173,7 +173,11 @@ impl Answer<'_> {
     async fn pass_on(&mut self) -> Result<(), ChannelError> {
         loop {
             match self.said.recv().await {
-                Some(Said::Head(prelude)) => self.head(prelude)?,
+                Some(Said::Head(prelude)) => {
+                    if !self.head(prelude)? {
+                        return Ok(());
+                    }
+                }
                 Some(Said::Piece(piece)) => match &mut self.gathered {
                     None => self.channel.piece(&piece)?,
                     // One byte more than may be tells the server.
@@ -199,17 +203,18 @@ impl Answer<'_> {
         }
     }
 
-    fn head(&mut self, prelude: Option<Bytes>) -> Result<(), ChannelError> {
+    /// Returns whether a body follows: where the prelude is wrong, the invocation has its answer.
+    fn head(&mut self, prelude: Option<Bytes>) -> Result<bool, ChannelError> {
         if self.trigger != Trigger::Http {
             // Whoever called gets the result as JSON, and so as a whole.
             self.gathered = Some(Vec::new());
-            return Ok(());
+            return Ok(true);
         }
         match streamed_head(prelude.as_deref().unwrap_or(NO_PRELUDE)) {
-            Ok(head) => self.channel.head(head.as_bytes()),
+            Ok(head) => self.channel.head(head.as_bytes()).map(|()| true),
             Err(error) => {
                 self.said.close();
-                self.fail(&error)
+                self.fail(&error).map(|()| false)
             }
         }
     }

@@ -96,6 +96,7 @@ impl Lab {
         };
         // Before anything is stored.
         self.has_room().await?;
+        self.saved_events(self.function_id(name)?, &gate).await?;
         let version = engine.add_version(name, patch, code, meant).await?;
         self.compare(name, version.version, &gate, by).await
     }
@@ -183,9 +184,9 @@ impl Lab {
     ) -> Result<Deployed, LabError> {
         let view = self.0.engine.get(name)?;
         let against = view.active_version;
+        let events = self.saved_events(view.id, gate).await?;
+        let (names, events): (Vec<String>, Vec<Value>) = events.into_iter().unzip();
         self.overtake(view.id, version).await?;
-        let (names, events): (Vec<String>, Vec<Value>) =
-            self.saved_events(view.id, gate).await?.into_iter().unzip();
         let config = json!({
             "kind": "duet",
             "first": format!("{name}@{against}"),

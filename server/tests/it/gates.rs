@@ -245,3 +245,44 @@ async fn a_comparison_that_does_not_happen_is_not_judged() {
     client.deploy("summed", first, json!({})).await;
     client.get(GATE).await.problem(404, "not_found");
 }
+
+#[tokio::test]
+async fn events_of_a_gate_may_be_gone_or_never_have_come() {
+    let server = Server::start();
+    let client = server.client();
+    client
+        .deploy(
+            "summed",
+            "def handler(event, context):\n    return sum(range(30000))\n",
+            json!({}),
+        )
+        .await;
+    let browser = Browser::logged_in(&server, TOKEN).await;
+    let saved = [("event_name", "small"), ("event", "{\"a\": 1}")];
+    let page = browser.submit("/functions/summed/events", &saved).await;
+    let page = page.expect(303).header("location").to_owned();
+    let key = page.split_once("pick=").expect("the event's key").1;
+    let gate = json!({"events": ["small"]});
+    client.put(GATE, &gate).await.expect(200);
+    let waiting = client.put(CODE, &code(1)).await.expect(202);
+    browser
+        .submit("/functions/summed/events/delete", &[("pick", key)])
+        .await
+        .expect(303);
+    let refused = client.put(CODE, &code(2)).await;
+    refused.problem(422, "invalid_field");
+    // Nothing was stored, and what waited still does.
+    let versions = client.get("/api/v1/functions/summed/versions").await;
+    let versions = versions.expect(200).json();
+    assert_eq!(versions["items"].as_array().map(Vec::len), Some(2));
+    assert_eq!(version(&client, 2).await["gate"]["state"], "pending");
+
+    // Recorded events are beside others: a function that was never called so has a gate, too.
+    let experiment = waiting.header("location").to_owned();
+    client.delete(&experiment).await.expect(204);
+    client.put(GATE, &json!({"recorded": 5})).await.expect(200);
+    let _agent = agent(&server);
+    client.put(CODE, &code(3)).await.expect(202);
+    let passed = judged(&client, 3).await;
+    assert_eq!(passed["gate"]["state"], "passed", "{passed}");
+}

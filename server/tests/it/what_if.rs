@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::process::Command;
 
+use crate::experiments::{agent, ended};
 use crate::support::{Browser, Server, TOKEN};
 
 #[tokio::test]
@@ -93,4 +94,45 @@ async fn recorded_calls_run_through_other_settings() {
     assert!(done.status.success() && said.contains("3 calls"), "{said}");
     let svg = std::fs::read_to_string(svg).expect("a file");
     assert!(svg.starts_with("<svg") && svg.contains(">today<"));
+
+    // The same as an experiment, by an agent and from a file.
+    let config =
+        json!({"kind": "whatif", "function": "asked", "window": "1h", "idle_timeout_s": [1, 600]});
+    let agent = agent(&server);
+    let found = ended(&client, &config).await;
+    drop(agent);
+    assert_eq!(found["state"], "succeeded", "{found}");
+    assert_eq!(found["result"]["what_if"]["calls"], 3, "{found}");
+    let files = found["files"].to_string();
+    assert!(
+        files.contains("curve.svg") && files.contains("what-if.json"),
+        "{files}"
+    );
+    let page = browser
+        .get(&format!("/lab/{}", found["id"]))
+        .await
+        .expect(200);
+    assert!(page.text().contains("Which settings keep asked warm?"));
+    for (config, code, expected) in [
+        (config, 0, "3 calls"),
+        (json!({"kind": "whatif", "function": "nobody"}), 2, "nobody"),
+        (json!({"kind": "whatif", "window": "1h"}), 2, "function: "),
+        (json!({"kind": "picture"}), 2, "is none of tail, overhead"),
+    ] {
+        let file = directory.path().join("experiment.json");
+        std::fs::write(&file, config.to_string()).expect("written");
+        let done = Command::new(env!("CARGO_BIN_EXE_hearth"))
+            .args(["lab", "run"])
+            .arg(&file)
+            .arg("--out")
+            .arg(directory.path().join("runs"))
+            .env("HEARTH_URL", &server.url)
+            .env("HEARTH_TOKEN", TOKEN)
+            .output();
+        let done = done.await.expect("it runs");
+        let said = String::from_utf8_lossy(&done.stdout).into_owned()
+            + &String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(code), "{said}");
+        assert!(said.contains(expected), "{said}");
+    }
 }

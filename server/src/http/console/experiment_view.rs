@@ -35,6 +35,7 @@ pub(super) fn card(view: &ExperimentView) -> ExperimentCard {
             "duet" => "Duet",
             "replay" => "Replay",
             "suite" => "Suite",
+            "whatif" => "What if",
             _ => "STeLLAR",
         },
         title: view.title.clone(),

@@ -74,6 +74,8 @@ def reached():
 def serve(event, request):
     """Answers, one way or another."""
     what = event.get("do") if isinstance(event, dict) else None
+    if isinstance(event, dict) and "queryStringParameters" in event:
+        what = event["queryStringParameters"]["do"]
     print("does", what, flush=True)
     if what == "exit":
         os._exit(7)
@@ -113,6 +115,12 @@ def serve(event, request):
         connection.sendall(b"5\r\nhello\r\n")
         time.sleep(0.1)
         connection.close()
+    elif what == "streamed, headless":
+        headers = ["Lambda-Runtime-Function-Response-Mode: streaming", "Content-Type: application/vnd.awslambda.http-integration-response"]
+        connection = posting(request, "Transfer-Encoding: chunked", *headers)
+        content = b'{"statusCode":1}' + bytes(8) + b"body"
+        connection.sendall(b"%x\r\n%s\r\n0\r\n\r\n" % (len(content), content))
+        connection.recv(1000)
     elif what in ("streamed, failed", "failed at its end"):
         headers = ["Trailer: Lambda-Runtime-Function-Error-Type"]
         if what == "streamed, failed":

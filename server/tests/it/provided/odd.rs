@@ -200,9 +200,15 @@ async fn streamed_answers_that_fail_are_errors() {
     deploy(
         &client,
         "odd",
-        json!({"timeout_ms": 5000, "max_concurrency": 1}),
+        json!({"timeout_ms": 5000, "max_concurrency": 1, "public": true}),
     )
     .await;
+    // The body that follows a wrong prelude is nobody's.
+    for _ in 0..2 {
+        let answer = client.get("/fn/odd?do=streamed,%20headless").await;
+        let problem = answer.problem(502, "function_error");
+        assert_eq!(problem["errorType"], "Runtime.InvalidResponse", "{problem}");
+    }
     for (what, error_type) in [
         ("streamed, cut", "Runtime.TruncatedResponse"),
         ("streamed, failed", "Late.Error"),
@@ -216,5 +222,5 @@ async fn streamed_answers_that_fail_are_errors() {
         .invoke("odd", &json!({"do": "state"}))
         .await
         .expect(200);
-    assert_eq!(state.json()["calls"], 4);
+    assert_eq!(state.json()["calls"], 6);
 }
