@@ -25,6 +25,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::Notify;
 
+use crate::catalog::Catalog;
 use crate::engine::Engine;
 use crate::model::{AssignedExperiment, ExperimentDetail, ExperimentEnd, ExperimentView};
 use crate::store::{NewExperiment, Store, StoreError};
@@ -58,6 +59,8 @@ pub struct Lab(Arc<Inner>);
 struct Inner {
     store: Store,
     engine: Engine,
+    /// Of chains, which agents make, too.
+    catalog: Catalog,
     /// Rung when an experiment waits.
     bell: Notify,
     /// When an agent has last asked.
@@ -74,10 +77,11 @@ impl Lab {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn start(store: Store, engine: Engine) -> Result<Self, StoreError> {
+    pub async fn start(store: Store, engine: Engine, catalog: Catalog) -> Result<Self, StoreError> {
         let lab = Self(Arc::new(Inner {
             store,
             engine,
+            catalog,
             bell: Notify::new(),
             asked: parking_lot::Mutex::default(),
             ended: parking_lot::Mutex::default(),
@@ -253,7 +257,7 @@ impl Lab {
             return Err(self.does_not_run(id).await);
         }
         self.have_ended(&[id]);
-        self.remove_functions(id).await;
+        self.remove_what_is_left(id).await;
         self.0.bell.notify_one();
         let lab = self.clone();
         // The agent does not wait until a version that has passed is up.

@@ -1,10 +1,11 @@
-//! Gives up experiments whose agents are gone, and removes the functions that are left of those that are over.
+//! Gives up experiments whose agents are gone, and removes chains and functions that are left of those that are over.
 
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
 use super::{Lab, prefix};
+use crate::catalog::CatalogError;
 use crate::engine::EngineError;
 use crate::model::Meant;
 
@@ -27,7 +28,7 @@ impl Lab {
             self.give_up().await;
             self.decide_gates().await;
             for id in self.recently_ended() {
-                self.remove_functions(id).await;
+                self.remove_what_is_left(id).await;
             }
         }
     }
@@ -60,20 +61,31 @@ impl Lab {
         ended.iter().map(|(id, _)| *id).collect()
     }
 
-    /// Removes the functions that an agent has deployed for an experiment that is over.
-    pub(super) async fn remove_functions(&self, experiment: i64) {
-        let engine = &self.0.engine;
+    /// Removes what an agent has made for an experiment that is over: chains, then functions, because a chain's members stay.
+    pub(super) async fn remove_what_is_left(&self, experiment: i64) {
+        let catalog = &self.0.catalog;
         let prefix = format!("{}-", prefix(experiment));
-        for function in engine.list() {
-            if !function.name.starts_with(&prefix) {
-                continue;
-            }
-            match engine.delete(&function.name, Meant::Any).await {
-                Ok(()) | Err(EngineError::NotFound(_)) => {}
-                Err(error) => {
-                    tracing::warn!(function = function.name, %error, "cannot remove an experiment's function");
-                }
+        for chain in catalog.list() {
+            let name = chain.name.as_str();
+            if name.starts_with(&prefix) {
+                let removed = catalog.delete(name, Meant::Any).await;
+                warn_unless_gone(name, removed);
             }
         }
+        for function in self.0.engine.list() {
+            let name = function.name.as_str();
+            if name.starts_with(&prefix) {
+                let removed = catalog.delete_function(name, Meant::Any).await;
+                warn_unless_gone(name, removed);
+            }
+        }
+    }
+}
+
+fn warn_unless_gone(name: &str, removed: Result<(), CatalogError>) {
+    match removed {
+        Ok(())
+        | Err(CatalogError::NotFound(_) | CatalogError::Engine(EngineError::NotFound(_))) => {}
+        Err(error) => tracing::warn!(name, %error, "cannot remove what an experiment has left"),
     }
 }

@@ -348,3 +348,30 @@ async fn experiments_need_rights_and_take_no_limited_tokens() {
     nobody.get(&made).await.problem(401, "unauthorized");
     assert_eq!(admin.get(&made).await.json()["state"], "queued");
 }
+
+#[tokio::test]
+async fn a_chain_whose_agent_was_killed_goes_with_its_members() {
+    let server = Server::start();
+    let client = server.client();
+    let agent = agent(&server);
+    let mut config = stellar(50, 20);
+    config["SubExperiments"][0]["DataTransferChainLength"] = json!(2);
+    let lost = create(&client, &config).await;
+    let chains = async |client: &Client| {
+        let list = client.get("/api/v1/chains").await.expect(200).json();
+        list["items"].as_array().map(Vec::len).expect("a list")
+    };
+    eventually("its chain is there", Duration::from_secs(60), || async {
+        (chains(&client).await == 1).then_some(())
+    })
+    .await;
+    drop(agent);
+    let server = server.restart();
+    let client = server.client();
+    in_state(&client, &lost, "failed").await;
+    eventually("nothing is left", Duration::from_secs(60), || async {
+        let left = (chains(&client).await, lab_functions(&client).await);
+        (left == (0, 0)).then_some(())
+    })
+    .await;
+}

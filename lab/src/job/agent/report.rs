@@ -8,8 +8,8 @@ use hyper::{Method, StatusCode};
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::{Agent, RETRY_AFTER, SILENCE_MAX, is_final};
-use crate::job::run::{JobRunError, Outcome};
+use super::{Agent, REPORT_EVERY, RETRY_AFTER, SILENCE_MAX, is_final};
+use crate::job::run::{JobRunError, Outcome, Progress};
 use crate::platform::client::ClientError;
 
 /// Largest file that is kept with an experiment.
@@ -40,7 +40,8 @@ impl Agent {
                     };
                     let path = format!("/api/v1/experiments/{id}/files/{name}");
                     let content = Some(("application/octet-stream", content));
-                    match self.client.send(Method::PUT, &path, content).await {
+                    let sent = self.client.send(Method::PUT, &path, content);
+                    match self.reporting(id, sent).await {
                         Ok(_) => {}
                         // The server has given the experiment up.
                         Err(error) if is_over(&error) => return Err(error),
@@ -74,6 +75,26 @@ impl Agent {
                 }
                 sent => return sent.map(drop),
             }
+        }
+    }
+}
+
+impl Agent {
+    /// Reports while something else is sent, which may take longer than the server waits for a report.
+    async fn reporting<T>(&self, id: i64, sent: impl Future<Output = T>) -> T {
+        let progress = Progress {
+            what: "files are sent".to_owned(),
+            ..Progress::default()
+        };
+        let report = async {
+            loop {
+                sleep(REPORT_EVERY).await;
+                let _ = self.put(id, "progress", json!(progress)).await;
+            }
+        };
+        tokio::select! {
+            sent = sent => sent,
+            () = report => unreachable!("it goes on"),
         }
     }
 }

@@ -196,7 +196,7 @@ async fn run(
     let app = App::from(Parts {
         engine: engine.clone(),
         catalog: catalog.clone(),
-        lab: Lab::start(store.clone(), engine.clone())
+        lab: Lab::start(store.clone(), engine.clone(), catalog.clone())
             .await
             .context("the experiments")?,
         store: store.clone(),
