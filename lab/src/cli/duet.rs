@@ -10,8 +10,9 @@ use clap::Args;
 
 use super::run::{Server, block_on, writable};
 use super::{COULD_NOT_RUN, FELL_SHORT};
+use crate::duet::against::Earlier;
 use crate::duet::events::{self, Event};
-use crate::duet::report::{Earlier, Stage};
+use crate::duet::report::Stage;
 use crate::duet::run::Progress;
 use crate::duet::{self, Report, Settings, Subject, render};
 use crate::platform::client::Client;

@@ -272,8 +272,9 @@ pub(crate) mod tests {
     use jiff::Timestamp;
     use serde_json::Value;
 
+    use super::super::against::Earlier;
     use super::super::order::Role;
-    use super::super::report::{Earlier, Stage, benchmarks};
+    use super::super::report::{Stage, benchmarks};
     use super::super::trials::{Repeat, Trials};
     use super::*;
     use crate::run::environment::Environment;

@@ -126,10 +126,7 @@ pub async fn run(
     };
     match (done, hearth.remove_all().await) {
         (done, Ok(())) => done,
-        (Ok(report), Err(left)) => Ok(Report {
-            left_behind: Some(left),
-            ..report
-        }),
+        (Ok(report), Err(left)) => Ok(report.leaving(left)),
         (Err(ReplayError::Cancelled), Err(left)) => Err(ReplayError::LeftBehind(left)),
         (Err(error), Err(_)) => Err(error),
     }

@@ -59,10 +59,7 @@ pub async fn run(
     };
     match (done, hearth.remove_all().await) {
         (done, Ok(())) => done,
-        (Ok(report), Err(left)) => Ok(Report {
-            left_behind: Some(left),
-            ..report
-        }),
+        (Ok(report), Err(left)) => Ok(report.leaving(left)),
         (Err(SuiteError::Duet(DuetError::Cancelled)), Err(left)) => {
             Err(SuiteError::LeftBehind(left))
         }
