@@ -296,8 +296,9 @@ async fn versions_are_compared_and_slow_ones_do_not_pass_the_gate() {
     let output = compare(&server, directory.path(), &arguments).await;
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{printed}{}", said(&output));
+    // Each try that was too noisy has added a version.
     assert!(
-        printed.contains("fell short: version 2 is slower by"),
+        printed.contains("fell short: version ") && printed.contains(" is slower by "),
         "{printed}"
     );
 
