@@ -127,7 +127,7 @@ fn outcome(
 }
 
 /// Trials that were cut short decide nothing.
-fn was_cancelled(out: &Path) -> Outcome {
+pub(super) fn was_cancelled(out: &Path) -> Outcome {
     Outcome {
         directory: out.to_owned(),
         summary: Value::Null,

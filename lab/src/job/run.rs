@@ -130,7 +130,7 @@ pub async fn run(
         }
         Job::Tail(tail) => table(tail, runner, cancelled, tell).await,
         Job::Overhead(settings) => overhead::run(settings, runner, cancelled, tell).await,
-        Job::WhatIf(settings) => what_if::run(settings, runner).await,
+        Job::WhatIf(settings) => what_if::run(settings, runner, cancelled).await,
         Job::Duet(settings) => compare::duet(settings, runner, cancelled, tell).await,
         Job::Replay(settings) => compare::replay(settings, runner, cancelled, tell).await,
         Job::Suite(settings) => compare::suite(settings, runner, cancelled, tell).await,

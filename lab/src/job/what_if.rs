@@ -8,7 +8,9 @@ use hyper::Method;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
+use super::compare::was_cancelled;
 use super::run::{JobRunError, Outcome, Runner};
 use super::spec::JobError;
 use crate::duet::Subject;
@@ -103,8 +105,16 @@ impl WhatIf {
 }
 
 /// Asks, and writes `what-if.json` and `curve.svg`.
-pub(super) async fn run(job: &WhatIf, runner: &Runner) -> Result<Outcome, JobRunError> {
-    let asked = runner.client.send(Method::GET, &job.path(), None).await;
+pub(super) async fn run(
+    job: &WhatIf,
+    runner: &Runner,
+    mut cancelled: watch::Receiver<bool>,
+) -> Result<Outcome, JobRunError> {
+    let path = job.path();
+    let asked = tokio::select! {
+        asked = runner.client.send(Method::GET, &path, None) => asked,
+        Ok(_) = cancelled.wait_for(|is_cancelled| *is_cancelled) => return Ok(was_cancelled(&runner.out)),
+    };
     let found = asked.map_err(RunError::from)?.json();
     let failed = |path: &Path, error| RunError::File(path.to_owned(), error);
     fs::create_dir_all(&runner.out).map_err(|error| failed(&runner.out, error))?;

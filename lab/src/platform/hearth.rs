@@ -18,7 +18,7 @@ pub(super) const TRIES: usize = 10;
 /// Longest removal of a function, whose running requests end meanwhile.
 pub(super) const REMOVE_WITHIN: Duration = Duration::from_secs(30);
 
-/// How long a function is waited for whose deploy was not: most import in a second, and whoever has cancelled waits, too.
+/// How long functions together are waited for whose deploys were not: most import in a second, and whoever has cancelled waits, too.
 const MADE_WITHIN: Duration = Duration::from_secs(40);
 
 /// How often.
@@ -188,8 +188,12 @@ impl Hearth {
     /// # Errors
     /// The server refuses, or does not answer.
     pub async fn remove(&self, name: &str) -> Result<(), ClientError> {
-        let began = Instant::now();
-        while !self.delete(name).await? && self.may_come(name) && began.elapsed() < MADE_WITHIN {
+        self.remove_until(name, Instant::now() + MADE_WITHIN).await
+    }
+
+    /// The same, and waits no longer than that for one that may yet be made.
+    async fn remove_until(&self, name: &str, until: Instant) -> Result<(), ClientError> {
+        while !self.delete(name).await? && self.may_come(name) && Instant::now() < until {
             sleep(MADE_EACH).await;
         }
         self.answered(name);
@@ -220,6 +224,7 @@ impl Hearth {
         let chains = self.chains().clone();
         let mut left = Vec::new();
         let mut is_silent = false;
+        let until = Instant::now() + MADE_WITHIN;
         // A function cannot go while it is a chain's member.
         let all = chains.iter().map(|name| (name, true));
         for (name, is_chain) in all.chain(names.iter().map(|name| (name, false))) {
@@ -229,7 +234,7 @@ impl Hearth {
             }
             let removed = match is_chain {
                 true => self.remove_chain(name).await,
-                false => self.remove(name).await,
+                false => self.remove_until(name, until).await,
             };
             if let Err(error) = removed {
                 is_silent = matches!(error, ClientError::Timeout(..));

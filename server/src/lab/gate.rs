@@ -96,9 +96,9 @@ impl Lab {
         };
         // Before anything is stored.
         self.has_room().await?;
-        self.saved_events(self.function_id(name)?, &gate).await?;
+        let events = self.saved_events(self.function_id(name)?, &gate).await?;
         let version = engine.add_version(name, patch, code, meant).await?;
-        self.compare(name, version.version, &gate, by).await
+        self.compare(name, version.version, &gate, events, by).await
     }
 
     /// Activates a version, unless the function's gate must be passed first: by one that was never active, and has not passed it beside
@@ -144,7 +144,8 @@ impl Lab {
             return Ok(gated);
         }
         self.has_room().await?;
-        self.compare(name, version, &gate, by).await
+        let events = self.saved_events(function, &gate).await?;
+        self.compare(name, version, &gate, events, by).await
     }
 
     /// Keeps that an admin has activated a version all the same. Returns what the gate had said.
@@ -174,17 +175,17 @@ impl Lab {
         Ok(words)
     }
 
-    /// Has a version that is stored compared with the active one.
+    /// Has a version that is stored compared with the active one, with these saved events.
     async fn compare(
         &self,
         name: &str,
         version: u32,
         gate: &Gate,
+        events: Vec<(String, Value)>,
         by: &Caller,
     ) -> Result<Deployed, LabError> {
         let view = self.0.engine.get(name)?;
         let against = view.active_version;
-        let events = self.saved_events(view.id, gate).await?;
         let (names, events): (Vec<String>, Vec<Value>) = events.into_iter().unzip();
         self.overtake(view.id, version).await?;
         let config = json!({
