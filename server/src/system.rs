@@ -1,6 +1,6 @@
 //! What this host has: processors and memory.
 
-use procfs_core::{FromRead as _, Meminfo, MemoryPressure};
+use procfs_core::{FromBufRead as _, FromRead as _, Meminfo, MemoryPressure, VmStat};
 
 /// Processors that this process may use.
 #[must_use]
@@ -16,26 +16,38 @@ pub struct HostMemory {
     pub total: u64,
     /// MemAvailable, bytes.
     pub available: u64,
-    /// PSI's `full avg10`, percent.
+    /// PSI's `full avg10`, percent. It includes those who wait because of their own cgroup's limit.
     pub stalled_percent: f64,
+    /// Pages that the kernel has looked at since it booted to reclaim them because the host had too few: `pgscan_kswapd`
+    /// and `pgscan_direct`. What it reclaims because of a cgroup's limit is not among them (`mm/vmscan.c`).
+    pub scanned_pages: u64,
 }
 
 impl HostMemory {
-    /// Reads `/proc/meminfo` and `/proc/pressure/memory`.
+    /// Reads `/proc/meminfo`, `/proc/pressure/memory` and `/proc/vmstat`.
     #[must_use]
     pub fn read() -> Self {
         let text = |path| std::fs::read_to_string(path).unwrap_or_default();
-        Self::parse(&text("/proc/meminfo"), &text("/proc/pressure/memory"))
+        Self::parse(
+            &text("/proc/meminfo"),
+            &text("/proc/pressure/memory"),
+            &text("/proc/vmstat"),
+        )
     }
 
-    /// What both files say, either of which may be empty.
-    fn parse(meminfo: &str, pressure: &str) -> Self {
+    /// What the files say, each of which may be empty.
+    fn parse(meminfo: &str, pressure: &str, vmstat: &str) -> Self {
         let memory = Meminfo::from_read(meminfo.as_bytes()).ok();
         let pressure = MemoryPressure::from_read(pressure.as_bytes());
+        let counters = VmStat::from_buf_read(vmstat.as_bytes())
+            .map(|VmStat(counters)| counters)
+            .unwrap_or_default();
+        let counter = |name| counters.get(name).copied().unwrap_or(0).unsigned_abs();
         Self {
             total: memory.as_ref().map_or(0, |memory| memory.mem_total),
             available: memory.and_then(|memory| memory.mem_available).unwrap_or(0),
             stalled_percent: pressure.map_or(0.0, |pressure| pressure.full.avg10.into()),
+            scanned_pages: counter("pgscan_kswapd") + counter("pgscan_direct"),
         }
     }
 }
@@ -59,9 +71,11 @@ mod tests {
             total: 24_000 * 1024,
             available: 12_000 * 1024,
             stalled_percent: 2.5,
+            scanned_pages: 42,
         };
-        assert_eq!(HostMemory::parse(&meminfo, pressure), expected);
-        assert_eq!(HostMemory::parse("", ""), HostMemory::default());
+        let vmstat = "pgscan_kswapd 40\npgscan_direct 2\npgscan_direct_throttle 5\n";
+        assert_eq!(HostMemory::parse(&meminfo, pressure, vmstat), expected);
+        assert_eq!(HostMemory::parse("", "", ""), HostMemory::default());
         let here = HostMemory::read();
         assert!(here.total > here.available && here.available > 0);
     }

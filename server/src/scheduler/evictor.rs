@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::policy::estimate::{Frequency, Mean};
 use super::policy::keep::{self, Kept, KeptTier, StartCosts};
-use super::policy::pressure::excess;
+use super::policy::pressure::{HostStalls, excess};
 use super::prewarmed;
 use super::{Deployment, Resources};
 use crate::instance::Template;
@@ -124,6 +124,7 @@ pub struct MemoryStatus {
 pub struct Evictor {
     budget: u64,
     policy: keep::KeepPolicy,
+    stalls: HostStalls,
 }
 
 impl Evictor {
@@ -132,6 +133,7 @@ impl Evictor {
         Self {
             budget,
             policy: keep::KeepPolicy::default(),
+            stalls: HostStalls::default(),
         }
     }
 
@@ -143,6 +145,7 @@ impl Evictor {
         now: Instant,
     ) -> MemoryStatus {
         let host = self.measure(deployments, now).await;
+        let host = self.stalls.only(host, now);
         let mut used = 0_u64;
         let kept: Vec<Kept> = deployments
             .iter()

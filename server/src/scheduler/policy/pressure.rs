@@ -1,5 +1,7 @@
 //! How short memory is: what the budget allows, what the host has left, and how long its processes wait for it.
 
+use std::time::{Duration, Instant};
+
 use crate::system::HostMemory;
 
 /// Parts of the host's memory that must stay available to everything else: below, the kernel begins to reclaim what runs.
@@ -7,17 +9,48 @@ const FLOOR_PART: u64 = 20;
 /// The floor is no higher than this: on a large host a twentieth is plenty.
 const FLOOR_MOST: u64 = 1 << 30;
 /// Share of the last ten seconds, in percent, that every task waited for memory (PSI, `full avg10`), from which on the
-/// host counts as thrashing, whatever is said to be available.
+/// host counts as thrashing although more than the floor is said to be available: what is available are mostly pages of
+/// files, and whoever runs may need them.
 const THRASHING_PERCENT: f64 = 5.0;
+/// Unless this part of the host's memory is available: then what little is kept here is not what is missing.
+const PLENTY_PART: u64 = 4;
 /// Part of what is kept that is let go at a time while the host thrashes.
 const THRASHING_PART: u64 = 10;
+/// How long a wait for memory counts: what PSI averages over.
+const STALL_WINDOW: Duration = Duration::from_secs(10);
+
+/// Tells the waits for the host's memory from those at the limits of cgroups, which PSI counts alike: a function that
+/// keeps reading more than its own limit holds would have everybody else's instances evicted.
+#[derive(Debug, Default)]
+pub struct HostStalls {
+    scanned_pages: Option<u64>,
+    scanned: Option<Instant>,
+}
+
+impl HostStalls {
+    /// `host`, read at `now`, without stalls unless the kernel reclaimed memory for the host while they happened.
+    pub fn only(&mut self, host: HostMemory, now: Instant) -> HostMemory {
+        let before = self.scanned_pages.replace(host.scanned_pages);
+        if before.is_some_and(|before| before != host.scanned_pages) {
+            self.scanned = Some(now);
+        }
+        let reclaims = self
+            .scanned
+            .is_some_and(|at| now.saturating_duration_since(at) < STALL_WINDOW);
+        HostMemory {
+            stalled_percent: if reclaims { host.stalled_percent } else { 0.0 },
+            ..host
+        }
+    }
+}
 
 /// Bytes to let go of, `used` being kept under a budget of `budget`.
 pub fn excess(used: u64, budget: u64, host: HostMemory) -> u64 {
     let over_budget = used.saturating_sub(budget);
     let floor = (host.total / FLOOR_PART).min(FLOOR_MOST);
     let below_floor = floor.saturating_sub(host.available);
-    let thrashing = if host.stalled_percent >= THRASHING_PERCENT {
+    let plenty = host.available >= host.total / PLENTY_PART;
+    let thrashing = if host.stalled_percent >= THRASHING_PERCENT && !plenty {
         used / THRASHING_PART
     } else {
         0
@@ -39,7 +72,28 @@ mod tests {
             total,
             available,
             stalled_percent,
+            scanned_pages: 0,
         }
+    }
+
+    #[test]
+    fn who_waits_at_the_limit_of_a_cgroup_does_not_wait_for_the_host() {
+        let (mut stalls, start) = (HostStalls::default(), Instant::now());
+        let mut stalled = |after_s: u64, scanned_pages| {
+            let read = HostMemory {
+                scanned_pages,
+                ..host(16 * GIB, 10 * GIB, 50.0)
+            };
+            let counted = stalls.only(read, start + Duration::from_secs(after_s));
+            assert_eq!(counted.available, read.available);
+            counted.stalled_percent > 0.0
+        };
+        assert!(!stalled(0, 700), "when it was scanned is not known");
+        assert!(!stalled(1, 700));
+        assert!(stalled(2, 701));
+        assert!(stalled(11, 701), "the average still holds it");
+        assert!(!stalled(12, 701));
+        assert!(stalled(13, 900));
     }
 
     #[test]
@@ -51,10 +105,9 @@ mod tests {
             excess(3 * GIB, 8 * GIB, host(16 * GIB, 0, 0.0)),
             16 * GIB / 20
         );
-        assert_eq!(
-            excess(GIB, 8 * GIB, host(16 * GIB, 10 * GIB, 50.0)),
-            GIB / 10
-        );
+        let stalled = |available| excess(GIB, 8 * GIB, host(16 * GIB, available, 50.0));
+        assert_eq!(stalled(3 * GIB), GIB / 10);
+        assert_eq!(stalled(4 * GIB), 0, "plenty");
         assert_eq!(excess(GIB, 8 * GIB, HostMemory::default()), 0, "unknown");
     }
 
