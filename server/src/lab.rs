@@ -10,8 +10,10 @@
 //!
 //! `house.rs` gives experiments up and removes what is left of them. `gate.rs` has versions compared before they become active.
 
+mod deciding;
 mod error;
 mod gate;
+mod gate_settings;
 mod house;
 mod performance;
 mod verdict;
@@ -29,6 +31,8 @@ use crate::catalog::Catalog;
 use crate::engine::Engine;
 use crate::model::{AssignedExperiment, ExperimentDetail, ExperimentEnd, ExperimentView};
 use crate::store::{NewExperiment, Store, StoreError};
+
+use deciding::Deciding;
 
 pub use error::LabError;
 pub use gate::Deployed;
@@ -67,8 +71,7 @@ struct Inner {
     asked: parking_lot::Mutex<Option<Instant>>,
     /// Experiments that ended a short while ago, and when.
     ended: parking_lot::Mutex<Vec<(i64, Instant)>>,
-    /// Held while it is decided on versions: one after the other.
-    deciding: tokio::sync::Mutex<()>,
+    deciding: Deciding,
     simulating: what_if::Turns,
 }
 
@@ -85,7 +88,7 @@ impl Lab {
             bell: Notify::new(),
             asked: parking_lot::Mutex::default(),
             ended: parking_lot::Mutex::default(),
-            deciding: tokio::sync::Mutex::default(),
+            deciding: Deciding::default(),
             simulating: what_if::Turns::default(),
         }));
         let error = "the server was restarted while it ran";

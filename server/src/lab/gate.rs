@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 use super::{Lab, LabError};
 use crate::engine::EngineError;
 use crate::model::{
-    ActorKind, Caller, Code, FunctionPatch, FunctionView, Gate, GateState, InvalidField, Meant,
-    VersionGate, VersionView,
+    ActorKind, Caller, Code, FunctionPatch, FunctionView, Gate, GateState, Meant, VersionGate,
+    VersionView,
 };
 use crate::store::PendingGate;
 
@@ -49,37 +49,24 @@ impl Deployed {
 }
 
 impl Lab {
-    pub(super) fn function_id(&self, name: &str) -> Result<i64, EngineError> {
-        let id = self.0.engine.id_of(name);
-        id.ok_or_else(|| EngineError::NotFound(format!("function \"{name}\"")))
-    }
-
-    /// A function's gate.
-    ///
-    /// # Errors
-    /// [`LabError::Engine`] when there is no such function, [`LabError::Store`].
-    pub async fn gate(&self, name: &str) -> Result<Option<Gate>, LabError> {
-        Ok(self.0.store.gate(self.function_id(name)?).await?)
-    }
-
-    /// Sets a function's gate, or takes it away. Returns whether there was anything to change.
-    ///
-    /// # Errors
-    /// [`LabError::Engine`] when there is no such function, or a field breaks its rule; [`LabError::Store`].
-    pub async fn set_gate(&self, name: &str, gate: Option<Gate>) -> Result<bool, LabError> {
-        let function = self.function_id(name)?;
-        if let Some(gate) = &gate {
-            gate.check().map_err(EngineError::from)?;
-            self.saved_events(function, gate).await?;
-        }
-        Ok(self.0.store.set_gate(function, gate.as_ref()).await?)
-    }
-
-    /// Changes a function as [`crate::engine::Engine::update`] does, unless it has a gate that the new version must pass first.
+    /// Changes a function as [`crate::engine::Engine::update`] does, unless it has a gate that the new version must pass first. It comes to
+    /// its end whether or not it is waited for.
     ///
     /// # Errors
     /// [`LabError`]; the active version stays.
     pub async fn deploy(
+        &self,
+        name: &str,
+        patch: FunctionPatch,
+        code: Option<Code>,
+        meant: Meant,
+        by: &Caller,
+    ) -> Result<Deployed, LabError> {
+        let (lab, name, by) = (self.clone(), name.to_owned(), by.clone());
+        to_its_end(async move { lab.deploy_now(&name, patch, code, meant, &by).await }).await
+    }
+
+    async fn deploy_now(
         &self,
         name: &str,
         patch: FunctionPatch,
@@ -96,13 +83,15 @@ impl Lab {
         };
         // Before anything is stored.
         self.has_room().await?;
-        let events = self.saved_events(self.function_id(name)?, &gate).await?;
+        let function = self.function_id(name)?;
+        let events = self.saved_events(function, &gate).await?;
         let version = engine.add_version(name, patch, code, meant).await?;
+        let _turn = self.0.deciding.on(function).await;
         self.compare(name, version.version, &gate, events, by).await
     }
 
     /// Activates a version, unless the function's gate must be passed first: by one that was never active, and has not passed it beside
-    /// the version that is active now.
+    /// the version that is active now. It comes to its end whether or not it is waited for.
     ///
     /// # Errors
     /// [`LabError`]; the active version stays.
@@ -114,26 +103,47 @@ impl Lab {
         by: &Caller,
         overrides: bool,
     ) -> Result<Deployed, LabError> {
+        let (lab, name, by) = (self.clone(), name.to_owned(), by.clone());
+        to_its_end(async move {
+            lab.activate_now(&name, version, meant, &by, overrides)
+                .await
+        })
+        .await
+    }
+
+    async fn activate_now(
+        &self,
+        name: &str,
+        version: u32,
+        meant: Meant,
+        by: &Caller,
+        overrides: bool,
+    ) -> Result<Deployed, LabError> {
         let (engine, store) = (&self.0.engine, &self.0.store);
         let function = self.function_id(name)?;
+        let Some(gate) = store.gate(function).await? else {
+            return Ok(Deployed::active(
+                engine.activate(name, version, meant).await?,
+            ));
+        };
+        let _turn = self.0.deciding.on(function).await;
         let said = store.version_gates(function).await?.remove(&version);
         let view = engine.get(name)?;
         let passed = said.as_ref().is_some_and(|said| {
             said.state == GateState::Passed && said.against == view.active_version
         });
-        let gate = store.gate(function).await?;
         let is_free =
             passed || view.active_version == version || store.was_active(function, version).await?;
-        let Some(gate) = gate.filter(|_| !is_free) else {
+        if is_free {
             return Ok(Deployed::active(
                 engine.activate(name, version, meant).await?,
             ));
-        };
+        }
         if overrides {
-            let function = Box::new(engine.activate(name, version, meant).await?);
-            let overridden = self.note_override(function.id, version, said).await?;
+            let view = Box::new(engine.activate(name, version, meant).await?);
+            let overridden = self.note_override(function, version, said).await?;
             return Ok(Deployed::Active {
-                function,
+                function: view,
                 overridden: Some(overridden),
             });
         }
@@ -148,7 +158,7 @@ impl Lab {
         self.compare(name, version, &gate, events, by).await
     }
 
-    /// Keeps that an admin has activated a version all the same. Returns what the gate had said.
+    /// Keeps that an admin has activated a version all the same. Returns what the gate had said. It is the caller's turn.
     async fn note_override(
         &self,
         function: i64,
@@ -175,7 +185,7 @@ impl Lab {
         Ok(words)
     }
 
-    /// Has a version that is stored compared with the active one, with these saved events.
+    /// Has a version that is stored compared with the active one, with these saved events. It is the caller's turn.
     async fn compare(
         &self,
         name: &str,
@@ -186,6 +196,9 @@ impl Lab {
     ) -> Result<Deployed, LabError> {
         let view = self.0.engine.get(name)?;
         let against = view.active_version;
+        if against == version {
+            return Ok(Deployed::active(view));
+        }
         let (names, events): (Vec<String>, Vec<Value>) = events.into_iter().unzip();
         self.overtake(view.id, version).await?;
         let config = json!({
@@ -232,9 +245,8 @@ impl Lab {
         Ok(Deployed::Gated(Box::new(found.ok_or_else(missing)?)))
     }
 
-    /// Gives up the comparisons of a function's other versions: only the newest wish counts.
+    /// Gives up the comparisons of a function's other versions: only the newest wish counts. It is the caller's turn.
     async fn overtake(&self, function: i64, version: u32) -> Result<(), LabError> {
-        let _one = self.0.deciding.lock().await;
         let pending = self.0.store.pending_gates().await?;
         for other in pending.iter().filter(|other| other.function == function) {
             let _ = self.cancel(other.experiment).await;
@@ -243,37 +255,12 @@ impl Lab {
         }
         Ok(())
     }
+}
 
-    /// The saved events that a gate names, each with its name; all of them if it names none.
-    async fn saved_events(
-        &self,
-        function: i64,
-        gate: &Gate,
-    ) -> Result<Vec<(String, Value)>, LabError> {
-        let store = &self.0.store;
-        let saved = store.saved_events(function).await?;
-        if let Some(missing) = gate
-            .events
-            .iter()
-            .find(|name| saved.iter().all(|event| event.name != **name))
-        {
-            return Err(EngineError::from(InvalidField {
-                field: "events".to_owned(),
-                value: Value::from(missing.chars().take(100).collect::<String>()).to_string(),
-                rule: "must be names of saved events of the function".to_owned(),
-            })
-            .into());
-        }
-        let mut events = Vec::new();
-        for event in saved {
-            if !gate.events.is_empty() && !gate.events.contains(&event.name) {
-                continue;
-            }
-            let text = store.saved_event(function, event.id).await?;
-            if let Some(value) = text.and_then(|text| serde_json::from_str(&text).ok()) {
-                events.push((event.name, value));
-            }
-        }
-        Ok(events)
-    }
+/// Runs a change on a task of its own: whoever asked for it may be gone before it is kept that it was done.
+async fn to_its_end(
+    change: impl Future<Output = Result<Deployed, LabError>> + Send + 'static,
+) -> Result<Deployed, LabError> {
+    let done = tokio::spawn(change).await;
+    done.map_err(|error| EngineError::Internal(error.to_string()))?
 }

@@ -17,7 +17,6 @@ const REASON_CHARS: usize = 1_000;
 impl Lab {
     /// Looks at all comparisons that are not decided. What cannot be decided now is looked at again.
     pub(super) async fn decide_gates(&self) {
-        let _one = self.0.deciding.lock().await;
         let pending = match self.0.store.pending_gates().await {
             Ok(pending) => pending,
             Err(error) => return tracing::warn!(%error, "cannot look for comparisons"),
@@ -30,6 +29,10 @@ impl Lab {
     }
 
     async fn look_at(&self, gate: &PendingGate) -> Result<(), LabError> {
+        let _turn = self.0.deciding.on(gate.function).await;
+        if !self.is_pending(gate).await? {
+            return Ok(());
+        }
         let view = match self.get(gate.experiment).await {
             Ok(found) => found.view,
             Err(LabError::NotFound(_)) => {
@@ -67,6 +70,15 @@ impl Lab {
                 self.decide(gate, GateState::NotJudged, &reason).await
             }
         }
+    }
+
+    /// Whether nobody else has decided meanwhile.
+    async fn is_pending(&self, gate: &PendingGate) -> Result<bool, LabError> {
+        let said = self.0.store.version_gates(gate.function).await?;
+        let same = said
+            .get(&gate.version)
+            .filter(|said| said.experiment == gate.experiment);
+        Ok(same.is_some_and(|said| said.state == GateState::Pending))
     }
 
     /// Activates a version that has passed. Does nothing where that was done before the server was stopped.

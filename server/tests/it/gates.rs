@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::experiments::agent;
@@ -244,6 +245,59 @@ async fn a_comparison_that_does_not_happen_is_not_judged() {
     client.delete("/api/v1/functions/summed").await.expect(204);
     client.deploy("summed", first, json!({})).await;
     client.get(GATE).await.problem(404, "not_found");
+}
+
+/// Whoever asks first has it compared; the others are told of that, and whoever overrides the gate waits for nobody's decision.
+#[tokio::test]
+async fn a_version_that_many_activate_at_once_is_compared_once() {
+    let server = Server::start();
+    let client = server.client();
+    client
+        .deploy(
+            "summed",
+            "def handler(event, context):\n    return 1\n",
+            json!({}),
+        )
+        .await;
+    client.put(GATE, &json!({})).await.expect(200);
+    let first = client.put(CODE, &code(1)).await.expect(202);
+    let cancel = format!("{}/cancel", first.header("location"));
+    client.post(&cancel, &Value::Null).await.expect(200);
+    decided(&client, 2).await;
+    let activate = "/api/v1/functions/summed/versions/2/activate";
+    let all = join_all((0..8).map(|_| client.post(activate, &Value::Null))).await;
+    let mut locations: Vec<String> = Vec::new();
+    for answer in all {
+        locations.push(answer.expect(202).header("location").to_owned());
+    }
+    locations.dedup();
+    assert_eq!(locations.len(), 1, "{locations:?}");
+    let list = client.get("/api/v1/experiments").await.expect(200).json();
+    assert_eq!(list["items"].as_array().map(Vec::len), Some(2), "{list}");
+
+    // One is told that it is active, whichever comes first; the others are compared with it, or find it active.
+    let overriding = format!("{activate}?override_gate=true");
+    let (overridden, others) = tokio::join!(
+        client.post(&overriding, &Value::Null),
+        join_all((0..8).map(|_| client.post(activate, &Value::Null)))
+    );
+    overridden.expect(200);
+    for answer in others {
+        assert!(
+            [200, 202].contains(&answer.status.as_u16()),
+            "{}",
+            answer.text()
+        );
+    }
+    assert_eq!(function(&client).await["active_version"], 2);
+    let found = version(&client, 2).await;
+    assert_eq!(found["gate"]["state"], "overridden", "{found}");
+    let list = client.get("/api/v1/experiments").await.expect(200).json();
+    let items = list["items"].as_array().expect("a list");
+    assert!(
+        items.iter().all(|one| one["state"] == "cancelled"),
+        "{list}"
+    );
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 
 use super::gate;
-use super::{id_of, to_the_end, version_number};
+use super::{id_of, version_number};
 use crate::http::App;
 use crate::http::auth::{Allowed, Write, check};
 use crate::http::etag;
@@ -49,9 +49,9 @@ pub async fn activate(
     if overrides {
         check(&asked.caller, Right::Admin)?;
     }
-    let (lab, meant, by) = (app.lab.clone(), etag::meant(&headers), asked.caller);
-    let activate = async move { lab.activate(&name, version, meant, &by, overrides).await };
-    let deployed = to_the_end(activate).await?;
+    let (meant, by) = (etag::meant(&headers), &asked.caller);
+    let deployed = app.lab.activate(&name, version, meant, by, overrides);
+    let deployed = deployed.await?;
     asked.audit.detail(gate::detail(&deployed));
     gate::answer(&app, &headers, deployed)
 }

@@ -5,7 +5,6 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 
 use super::gate;
-use super::to_the_end;
 use crate::http::App;
 use crate::http::auth::{Allowed, Write};
 use crate::http::etag;
@@ -52,9 +51,9 @@ pub async fn patch(
     }
     secrets::may_bind(&asked.caller, &now.secrets, patch.secrets.as_deref())?;
     asked.audit.detail(patch.fields().join(", "));
-    let (lab, meant, by) = (app.lab.clone(), etag::meant(&headers), asked.caller);
-    let change = async move { lab.deploy(&name, patch, None, meant, &by).await };
-    let deployed = to_the_end(change).await?;
+    let meant = etag::meant(&headers);
+    let deployed = app.lab.deploy(&name, patch, None, meant, &asked.caller);
+    let deployed = deployed.await?;
     asked.audit.detail(gate::detail(&deployed));
     gate::answer(&app, &headers, deployed)
 }

@@ -5,7 +5,6 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 
 use super::gate;
-use super::to_the_end;
 use crate::http::App;
 use crate::http::auth::{Allowed, Write};
 use crate::http::etag;
@@ -54,12 +53,9 @@ pub async fn put_code(
     let fields = spec::code_upload(request, &app.uploads).await?;
     let code = spec::code_only(fields, runtime)?;
     let nothing_else = FunctionPatch::default();
-    let (lab, meant, by) = (app.lab.clone(), etag::meant(&headers), asked.caller);
-    let change = async move {
-        lab.deploy(&name, nothing_else, Some(code), meant, &by)
-            .await
-    };
-    let deployed = to_the_end(change).await?;
+    let (meant, by) = (etag::meant(&headers), &asked.caller);
+    let deployed = app.lab.deploy(&name, nothing_else, Some(code), meant, by);
+    let deployed = deployed.await?;
     asked.audit.detail(gate::detail(&deployed));
     gate::answer(&app, &headers, deployed)
 }
