@@ -32,7 +32,8 @@ impl Lab {
     /// [`LabError::Engine`] when there is no such function, [`LabError::Store`].
     pub async fn performance(&self, name: &str, window: Duration) -> Result<Performance, LabError> {
         let function = self.function_id(name)?;
-        let active = self.0.engine.get(name)?.active_version;
+        let view = self.0.engine.get(name)?;
+        let active = view.active_version;
         let store = &self.0.store;
         let to = Timestamp::now();
         let from = to.saturating_sub(window).unwrap_or(Timestamp::MIN);
@@ -66,7 +67,8 @@ impl Lab {
             }
         }
         let gates = store.version_gates(function).await?;
-        let comparisons = store.comparisons_of(name, from).await?;
+        // Not those of a former function of its name.
+        let comparisons = store.comparisons_of(name, from, view.created_at).await?;
         let comparisons = comparisons
             .iter()
             .filter_map(|stored| comparison_of(name, stored))
@@ -163,7 +165,7 @@ fn comparison_of(name: &str, stored: &StoredComparison) -> Option<VersionCompari
         second,
         ended_at: stored.ended_at,
         gate: None,
-        confidence: stored.config["confidence"].as_f64().unwrap_or(CONFIDENCE),
+        confidence: stored.confidence.unwrap_or(CONFIDENCE),
         events: events.iter().map(event).collect(),
     })
 }
@@ -186,7 +188,7 @@ mod tests {
         StoredComparison {
             id: 7,
             kind: "duet".to_owned(),
-            config: json!({"confidence": 0.95}),
+            confidence: Some(0.95),
             result: json!({"first": first, "second": second, "benchmarks": [
                 {"title": "small", "verdict": "slower",
                  "change": {"estimate": 0.2, "percentile": {"low": 0.1, "high": 0.3}}},

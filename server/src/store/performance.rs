@@ -25,7 +25,7 @@ pub(crate) struct VersionTimes {
 pub(crate) struct StoredComparison {
     pub id: i64,
     pub kind: String,
-    pub config: Value,
+    pub confidence: Option<f64>,
     pub result: Value,
     pub ended_at: Timestamp,
 }
@@ -123,22 +123,26 @@ impl Store {
         work.await.during("read the runs of a time")
     }
 
-    /// Duets and replays with a result whose first subject is this function, or a version of it.
+    /// Duets and replays with a result whose first subject is this function, or a version of it: those that ended since `from`, and
+    /// began since `made`, when the function was.
     pub(crate) async fn comparisons_of(
         &self,
         function: &str,
         from: Timestamp,
+        made: Timestamp,
     ) -> Result<Vec<StoredComparison>, StoreError> {
-        let from = from.as_microsecond();
+        let (from, made) = (from.as_microsecond(), made.as_microsecond());
         // Names have no wildcards in them.
         let versions = format!("{function}@%");
         let work = async {
             let rows = sqlx::query!(
-                r#"SELECT id AS "id!: i64", kind, config, result AS "result!: String", ended_us AS "ended!: i64" FROM experiments
-                   WHERE kind IN ('duet', 'replay') AND ended_us >= ?1 AND result IS NOT NULL
-                   AND (config->>'first' = ?2 OR config->>'first' LIKE ?3)
-                   ORDER BY id DESC LIMIT ?4"#,
+                r#"SELECT id AS "id!: i64", kind, CAST(config->>'confidence' AS REAL) AS "confidence: f64",
+                   result AS "result!: String", ended_us AS "ended!: i64" FROM experiments
+                   WHERE kind IN ('duet', 'replay') AND ended_us >= ?1 AND started_us >= ?2 AND result IS NOT NULL
+                   AND (config->>'first' = ?3 OR config->>'first' LIKE ?4)
+                   ORDER BY id DESC LIMIT ?5"#,
                 from,
+                made,
                 function,
                 versions,
                 COMPARISONS_MAX
@@ -149,7 +153,7 @@ impl Store {
                 Ok::<_, sqlx::Error>(StoredComparison {
                     id: row.id,
                     kind: row.kind,
-                    config: serde_json::from_str(&row.config).map_err(decode_error)?,
+                    confidence: row.confidence,
                     result: serde_json::from_str(&row.result).map_err(decode_error)?,
                     ended_at: timestamp(row.ended)?,
                 })

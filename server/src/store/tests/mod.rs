@@ -4,6 +4,7 @@ mod accounts;
 mod audit;
 mod batches;
 mod chains;
+mod experiments;
 mod filters;
 mod functions;
 mod opening;
