@@ -184,6 +184,7 @@ fn tell(last: &Mutex<Option<Instant>>, event: &Event<'_>) {
             total,
             faults,
             left,
+            ..
         } => {
             let left = left.as_secs();
             eprintln!(

@@ -75,6 +75,7 @@ pub(super) async fn run(
             failed: progress.failed,
             left_s: progress.left.map(|left| left.as_secs_f64()),
             rows: Vec::new(),
+            latencies: progress.latencies,
         });
     };
     let ran = overhead::run(

@@ -11,8 +11,8 @@ use super::spec::{Job, JobError, Tail};
 use super::{compare, overhead, what_if};
 use crate::duet::DuetError;
 use crate::duet::events::EventError;
-use crate::load::Trust;
 use crate::load::process::Generator;
+use crate::load::{Sketch, Trust};
 use crate::overhead::OverheadError;
 use crate::platform::client::Client;
 use crate::platform::hearth::Hearth;
@@ -39,6 +39,8 @@ pub struct Progress {
     pub left_s: Option<f64>,
     /// What was measured so far.
     pub rows: Vec<Value>,
+    /// Latencies of what is being measured.
+    pub latencies: Sketch,
 }
 
 /// An experiment that is over.
@@ -183,11 +185,13 @@ async fn measure(
                 done,
                 total,
                 faults,
+                latencies,
                 left,
             } => {
                 progress.what = format!("{}: requests", title(number));
                 (progress.done, progress.total, progress.failed) = (done, total, faults);
                 progress.left_s = Some(left.as_secs_f64() + after(number));
+                progress.latencies = latencies.clone();
             }
             Event::Measured {
                 number,

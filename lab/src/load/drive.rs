@@ -11,6 +11,7 @@ use super::engine::Engine;
 use super::pace::{Next, Pace};
 use super::plan::{Plan, Schedule};
 use super::sample::{Collected, Sample};
+use super::sketch::Sketch;
 
 /// How long before a planned time a generator stops sleeping that has a processor of its own, or sends bursts with pauses between them, in
 /// ns: to be woken on an idle processor takes up to a millisecond in a virtual machine, and would count as the server's.
@@ -54,7 +55,7 @@ pub struct Outcome {
 }
 
 /// How far a run has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Requests that are over.
     pub done: u64,
@@ -64,6 +65,8 @@ pub struct Progress {
     pub total: Option<u64>,
     /// Time since the begin, in ns.
     pub elapsed: u64,
+    /// From sending to the first byte, of good answers.
+    pub latencies: Sketch,
 }
 
 /// Until when to sleep before something is due; now, if that is soon.
@@ -101,14 +104,15 @@ pub fn run(
     let (began_at, processor) = (clock::wall(), clock::processor());
     engine.restart_clock();
     let mut samples = Collected::default();
-    let mut faults = 0;
+    let (mut faults, mut latencies) = (0, Sketch::default());
     let mut tell_at = TELL_EVERY;
     let ended = loop {
-        faults += engine
-            .finished
-            .iter()
-            .filter(|sample| sample.fault.is_some())
-            .count() as u64;
+        for sample in &engine.finished {
+            match sample.fault {
+                Some(_) => faults += 1,
+                None => latencies.note(sample.to_first()),
+            }
+        }
         samples.take(&mut engine.finished);
         if engine.is_cancelled {
             break Ended::Cancelled;
@@ -124,6 +128,7 @@ pub fn run(
                 faults,
                 total: pace.total(),
                 elapsed: now,
+                latencies: latencies.clone(),
             });
         }
         let next = pace.send(&mut engine);

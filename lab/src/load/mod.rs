@@ -5,7 +5,7 @@
 //!
 //! - [`plan`]: what to send, when, and within which limits. [`arrivals`]: the times of an open loop.
 //! - [`engine`]: connections and time stamps. [`drive`], [`pace`]: sends by plan.
-//! - [`sample`], [`report`]: what came of each request, and of all.
+//! - [`sample`], [`report`]: what came of each request, and of all. [`sketch`]: latencies so far.
 
 mod alarm;
 mod arrivals;
@@ -20,6 +20,7 @@ pub mod process;
 pub mod report;
 mod response;
 pub mod sample;
+pub mod sketch;
 mod targets;
 mod tls;
 
@@ -27,3 +28,4 @@ pub use drive::{Ended, Outcome, run};
 pub use plan::{Arrivals, Burst, Plan, PlanError, Request, Round, Schedule, Trust};
 pub use report::Report;
 pub use sample::{Fault, Sample};
+pub use sketch::Sketch;

@@ -11,7 +11,7 @@ use super::report::{Report, Row};
 use super::settings::{OverheadError, Progress, Settings, Target};
 use super::workloads::event;
 use crate::load::process::Generator;
-use crate::load::{Burst, Ended, Plan, Request, Round, Sample, Schedule, Trust};
+use crate::load::{Burst, Ended, Plan, Request, Round, Sample, Schedule, Sketch, Trust};
 use crate::platform::client::Client;
 use crate::platform::hearth::{Hearth, HearthError};
 use crate::platform::package::archive;
@@ -82,7 +82,13 @@ struct Study<'a> {
 impl Study<'_> {
     async fn measure(&self, node: Value) -> Result<Report, OverheadError> {
         for target in &self.targets {
-            self.progress(format!("{} is deployed", target.name), 0, 0, None);
+            self.progress(
+                format!("{} is deployed", target.name),
+                0,
+                0,
+                None,
+                Sketch::default(),
+            );
             self.deploy(target).await?;
         }
         let (began_at, began, steal) = (Timestamp::now(), Instant::now(), Steal::read());
@@ -110,7 +116,7 @@ impl Study<'_> {
                     "{} in {}: requests",
                     target.workload.name, target.runtime.name
                 );
-                self.progress(what, done, progress.faults, Some(left));
+                self.progress(what, done, progress.faults, Some(left), progress.latencies);
             };
             let samples = self.send(&plan, &target.name, tell).await?;
             let counted = samples.get(WARM_UP..).unwrap_or_default();
@@ -186,7 +192,13 @@ impl Study<'_> {
         let tell = |progress: crate::load::drive::Progress| {
             let rounds = progress.done as usize / self.targets.len();
             let (done, left) = (before + progress.done, self.pauses(rounds));
-            self.progress("cold starts".to_owned(), done, progress.faults, Some(left));
+            self.progress(
+                "cold starts".to_owned(),
+                done,
+                progress.faults,
+                Some(left),
+                progress.latencies,
+            );
         };
         self.send(&plan, "cold starts", tell).await
     }
@@ -200,7 +212,7 @@ impl Study<'_> {
         all.saturating_sub(rounds) as f64 * PAUSE_MS as f64 / 1e3
     }
 
-    fn progress(&self, what: String, done: u64, failed: u64, left: Option<f64>) {
+    fn progress(&self, what: String, done: u64, failed: u64, left: Option<f64>, latencies: Sketch) {
         let cold = match self.settings.cold {
             0 => 0,
             cold => cold + 1,
@@ -212,6 +224,7 @@ impl Study<'_> {
             total: (self.targets.len() * each) as u64,
             failed,
             left: left.and_then(|left| Duration::try_from_secs_f64(left).ok()),
+            latencies,
         });
     }
 

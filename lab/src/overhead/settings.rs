@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::workloads::{Runtime, Workload};
-use crate::load::PlanError;
 use crate::load::process::GeneratorError;
+use crate::load::{PlanError, Sketch};
 use crate::platform::client::ClientError;
 use crate::platform::hearth::HearthError;
 
@@ -48,6 +48,8 @@ pub struct Progress {
     pub failed: u64,
     /// Time left, estimated.
     pub left: Option<Duration>,
+    /// Latencies to the first byte of what is being measured.
+    pub latencies: Sketch,
 }
 
 /// Why there is no report.

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use super::format::time;
+use super::scale::Decades;
 use super::{escape, open};
 use crate::statistics::quantile::linear;
 
@@ -49,30 +50,21 @@ pub struct Panel<'a> {
 
 /// The SVG. All panels have the same scale.
 pub fn draw(title: &str, panels: &[Panel<'_>]) -> String {
-    let all = || {
-        let lines = panels.iter().flat_map(|panel| &panel.lines);
-        lines.flat_map(|line| line.sorted_ns).copied()
-    };
-    let least = all().fold(f64::INFINITY, f64::min);
-    let least = if least.is_finite() {
-        least.max(1.0)
-    } else {
-        1.0
-    };
-    let from = least.log10().floor();
-    let to = all().fold(1.0, f64::max).log10().ceil().max(from + 1.0);
+    let lines = panels.iter().flat_map(|panel| &panel.lines);
+    let all = lines.flat_map(|line| line.sorted_ns).copied();
+    let scale = Decades::of(all, LEFT, RIGHT);
     let mut svg = open(title, STYLE, WIDTH, TOP + PITCH * panels.len() as f64);
     for (index, panel) in panels.iter().enumerate() {
-        panel.draw(TOP + PITCH * index as f64, [from, to], &mut svg);
+        panel.draw(TOP + PITCH * index as f64, &scale, &mut svg);
     }
     svg.push_str("</svg>\n");
     svg
 }
 
 impl Panel<'_> {
-    fn draw(&self, top: f64, [from, to]: [f64; 2], svg: &mut String) {
+    fn draw(&self, top: f64, scale: &Decades, svg: &mut String) {
         let bottom = top + HEIGHT;
-        let x = |ns: f64| LEFT + (ns.max(1.0).log10() - from) / (to - from) * (RIGHT - LEFT);
+        let x = |ns: f64| scale.x(ns);
         let y = |share: f64| bottom - HEIGHT * share;
         // Writing to a string does not fail.
         let _ = writeln!(
@@ -91,17 +83,7 @@ impl Panel<'_> {
                 y + 4.0,
             );
         }
-        for decade in (from as i32)..=(to as i32) {
-            let ns = 10_f64.powi(decade);
-            let x = x(ns);
-            let _ = writeln!(
-                svg,
-                "<line class=\"grid\" x1=\"{x:.1}\" y1=\"{top}\" x2=\"{x:.1}\" y2=\"{bottom}\"/>\
-                 <text class=\"x\" x=\"{x:.1}\" y=\"{}\">{}</text>",
-                bottom + 18.0,
-                time(ns)
-            );
-        }
+        scale.grid(top, bottom, svg);
         for (index, line) in self.lines.iter().enumerate() {
             let class = index % STYLES;
             let path = steps(line.sorted_ns, x, y);

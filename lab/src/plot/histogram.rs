@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::cdf::Line;
-use super::format::{number, time};
+use super::format::number;
+use super::scale::Decades;
 use super::{escape, open};
 
 const WIDTH: f64 = 820.0;
@@ -25,16 +26,9 @@ text{font:12px system-ui,sans-serif;fill:#57606a}.title{fill:#24292f;font-weight
 
 /// The SVG.
 pub fn draw(title: &str, lines: &[Line<'_>]) -> String {
-    let all = || lines.iter().flat_map(|line| line.sorted_ns).copied();
-    let least = all().fold(f64::INFINITY, f64::min);
-    let least = if least.is_finite() {
-        least.max(1.0)
-    } else {
-        1.0
-    };
-    let from = least.log10().floor();
-    let to = all().fold(1.0, f64::max).log10().ceil().max(from + 1.0);
-    let x = |decades: f64| LEFT + (decades - from) / (to - from) * (RIGHT - LEFT);
+    let all = lines.iter().flat_map(|line| line.sorted_ns).copied();
+    let scale = Decades::of(all, LEFT, RIGHT);
+    let edge = |bin: usize| scale.x(10_f64.powf(scale.from + bin as f64 / BINS));
     let below = TOP + PITCH * lines.len() as f64;
     let mut svg = open(title, STYLE, WIDTH, below + BOTTOM);
     // Writing to a string does not fail.
@@ -43,19 +37,10 @@ pub fn draw(title: &str, lines: &[Line<'_>]) -> String {
         "<text class=\"title\" x=\"8\" y=\"18\">{}</text>",
         escape(title)
     );
-    for decade in (from as i32)..=(to as i32) {
-        let x = x(f64::from(decade));
-        let _ = writeln!(
-            svg,
-            "<line class=\"grid\" x1=\"{x:.1}\" y1=\"{TOP}\" x2=\"{x:.1}\" y2=\"{below}\"/>\
-             <text class=\"x\" x=\"{x:.1}\" y=\"{}\">{}</text>",
-            below + 18.0,
-            time(10_f64.powi(decade))
-        );
-    }
+    scale.grid(TOP, below, &mut svg);
     for (index, line) in lines.iter().enumerate() {
         let bottom = TOP + PITCH * index as f64 + HEIGHT;
-        let counts = counts(line.sorted_ns, from, to);
+        let counts = counts(line.sorted_ns, scale.from, scale.to);
         let most = counts.iter().copied().max().unwrap_or(0).max(1);
         let _ = writeln!(
             svg,
@@ -68,10 +53,7 @@ pub fn draw(title: &str, lines: &[Line<'_>]) -> String {
             number(line.sorted_ns.len() as f64),
         );
         for (bin, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-            let (left, right) = (
-                x(from + bin as f64 / BINS),
-                x(from + (bin + 1) as f64 / BINS),
-            );
+            let (left, right) = (edge(bin), edge(bin + 1));
             let height = HEIGHT * *count as f64 / most as f64;
             let _ = write!(
                 svg,

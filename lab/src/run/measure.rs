@@ -7,8 +7,6 @@ use std::time::Duration;
 use crate::load::drive::Progress;
 use crate::load::{Ended, Plan, Request, Sample, Schedule};
 use crate::platform::chain::member;
-use crate::plot::cdf::{self, Line, Panel};
-use crate::statistics::quantile::sort;
 use crate::stellar::SubExperiment;
 use crate::stellar::files::{
     create_directory, data_transfers, directory_name, latencies, statistics,
@@ -17,6 +15,7 @@ use crate::stellar::schedule::rounds;
 
 use super::deploy::{Prepared, since};
 use super::environment::Steal;
+use super::pictures::pictures;
 use super::result::{self, Entry, Measured};
 use super::{Context, Event, RunError, Target};
 
@@ -42,7 +41,7 @@ pub(super) async fn measure(
     let starts = prepared.starts(context).await?;
     let steal = Steal::read();
     let running = context.settings.generator.run(&plan, |progress| {
-        tell_progress(context, number, &plan, progress);
+        tell_progress(context, number, &plan, &progress);
     });
     let (report, samples) = tokio::select! {
         done = running => done?,
@@ -75,9 +74,7 @@ pub(super) async fn measure(
             data_transfers(&samples, functions, host),
         ));
     }
-    if ["cdf", "all"].contains(&experiment.visualization.as_str()) {
-        files.push(("empirical_CDF.svg", plot(&experiment.title, &latencies_ns)));
-    }
+    files.extend(pictures(experiment, &latencies_ns));
     for (name, text) in files {
         let path = directory.join(name);
         fs::write(&path, text).map_err(|error| failed(&path, error))?;
@@ -154,17 +151,6 @@ fn to_first_byte(samples: &[Sample]) -> Vec<(u32, f64)> {
         .collect()
 }
 
-fn plot(title: &str, latencies: &[(u32, f64)]) -> String {
-    let mut sorted_ns: Vec<f64> = latencies.iter().map(|(_, ns)| *ns).collect();
-    sort(&mut sorted_ns);
-    let line = Line {
-        name: "p50 / p99",
-        sorted_ns: &sorted_ns,
-    };
-    let lines = vec![line];
-    cdf::draw(title, &[Panel { title, lines }])
-}
-
 fn plan(
     context: &Context<'_>,
     number: usize,
@@ -236,7 +222,7 @@ fn host(url: &str) -> &str {
 }
 
 /// Tells how far it is. What is left are pauses, which are known, and answers, which take as long as those before.
-fn tell_progress(context: &Context<'_>, number: usize, plan: &Plan, progress: Progress) {
+fn tell_progress(context: &Context<'_>, number: usize, plan: &Plan, progress: &Progress) {
     let Schedule::Bursts { rounds } = &plan.schedule else {
         return;
     };
@@ -253,6 +239,7 @@ fn tell_progress(context: &Context<'_>, number: usize, plan: &Plan, progress: Pr
         done: progress.done,
         total,
         faults: progress.faults,
+        latencies: &progress.latencies,
         left: Duration::try_from_secs_f64(left).unwrap_or_default(),
     });
 }

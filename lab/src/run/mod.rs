@@ -5,6 +5,7 @@ mod deploy;
 pub mod environment;
 mod measure;
 pub mod noise;
+mod pictures;
 pub(crate) mod result;
 pub mod storage;
 
@@ -20,7 +21,7 @@ use jiff::tz::TimeZone;
 use tokio::sync::watch;
 
 use crate::load::process::{Generator, GeneratorError};
-use crate::load::{PlanError, Report, Trust};
+use crate::load::{PlanError, Report, Sketch, Trust};
 use crate::platform::client::ClientError;
 use crate::platform::hearth::{Hearth, HearthError};
 use crate::stellar::Experiment;
@@ -86,6 +87,8 @@ pub enum Event<'a> {
         total: u64,
         /// Those that failed.
         faults: u64,
+        /// From sending to the first byte, of the others.
+        latencies: &'a Sketch,
         /// Time left, estimated.
         left: Duration,
     },

@@ -94,7 +94,7 @@ pub struct SubExperiment {
     pub data_transfer_chain_length: usize,
     /// Whether the payload goes through an object store: each function puts it there, and the next one gets it.
     pub storage_transfer: bool,
-    /// What STeLLAR plots. Only checked.
+    /// What is plotted.
     pub visualization: String,
     /// Iterations instead of `desired_service_times`.
     pub busy_spin_increments: Vec<u64>,

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::factors::{FACTORS, Factor, PAPER_SAMPLES};
 use super::render;
 use crate::plot::cdf::{self, Line, Panel};
-use crate::plot::histogram;
+use crate::plot::{histogram, percentiles};
 use crate::run::{Entry, RunError, result};
 use crate::statistics::Tail;
 use crate::statistics::tail::Ratios;
@@ -85,7 +85,7 @@ impl Table {
         Self { left_out, ..self }
     }
 
-    /// Writes its files: `table.json`, `table.csv`, `cdf.svg` and `histogram.svg`.
+    /// Writes its files: `table.json`, `table.csv`, `cdf.svg`, `histogram.svg` and `percentiles.svg`.
     ///
     /// # Errors
     /// What the file system says.
@@ -95,6 +95,7 @@ impl Table {
             ("table.csv", render::csv(self)),
             ("cdf.svg", self.plot()),
             ("histogram.svg", self.histogram()),
+            ("percentiles.svg", self.percentiles()),
         ] {
             let path = directory.join(name);
             fs::write(&path, text).map_err(|error| failed(&path, error))?;
@@ -108,6 +109,12 @@ impl Table {
         let rows = self.rows.iter();
         let lines: Vec<Line<'_>> = rows.map(Row::line).collect();
         histogram::draw("Time to the first byte", &lines)
+    }
+
+    /// Their percentiles, as SVG.
+    pub fn percentiles(&self) -> String {
+        let lines: Vec<Line<'_>> = self.rows.iter().map(Row::line).collect();
+        percentiles::draw("Time to the first byte", &lines)
     }
 
     /// The distributions, as SVG.

@@ -158,6 +158,21 @@ pub struct ResultTable {
     pub rows: Vec<(String, String, Vec<String>)>,
 }
 
+/// Latencies so far, drawn in a box of 600 by 100.
+#[derive(Debug, Clone, Default)]
+pub struct LiveDistribution {
+    /// Left, top, width and height of each bar.
+    pub bars: Vec<[f32; 4]>,
+    /// How many there are; none is drawn without one.
+    pub count: u64,
+    /// The shortest and the longest, at the ends of the axis.
+    pub ends: [String; 2],
+    /// The median.
+    pub median: String,
+    /// The 99th percentile, if there are enough for one.
+    pub p99: String,
+}
+
 /// How far an experiment is.
 #[derive(Debug, Clone)]
 pub struct ExperimentLive {
@@ -181,6 +196,8 @@ pub struct ExperimentLive {
     pub error: String,
     /// What was measured so far.
     pub measured: ResultTable,
+    /// Latencies of what is being measured, as they come.
+    pub distribution: LiveDistribution,
 }
 
 /// `partials/experiment_live.html`.
@@ -231,8 +248,48 @@ pub struct ExperimentPage {
     pub remarks: Vec<String>,
     /// Plots.
     pub plots: Vec<PlotView>,
+    /// Plots that are not shown.
+    pub plots_left: usize,
     /// All files.
     pub files: Vec<ExperimentFileRow>,
+    /// Experiments that it may be set beside: their numbers and titles.
+    pub others: Vec<(i64, String)>,
     /// The configuration, as text.
     pub config: String,
+}
+
+/// One of two runs.
+#[derive(Debug, Clone)]
+pub struct ComparedRun {
+    /// The experiment.
+    pub card: ExperimentCard,
+    /// What came of it.
+    pub result: ResultTable,
+}
+
+/// A plot of one of them, or why there is none.
+#[derive(Debug, Clone)]
+pub struct ComparedPlot {
+    /// The plot.
+    pub plot: Option<PlotView>,
+    /// Why there is none.
+    pub missing: String,
+}
+
+/// `lab_compare.html`.
+#[derive(Debug, Clone, Template)]
+#[template(path = "lab_compare.html")]
+pub struct ExperimentComparePage {
+    /// The frame.
+    pub chrome: Chrome,
+    /// The first and the second.
+    pub runs: [ComparedRun; 2],
+    /// What both have.
+    pub differences: ResultTable,
+    /// Why that is nothing.
+    pub nothing: &'static str,
+    /// Plots of both, those of the same name beside each other.
+    pub plots: Vec<[ComparedPlot; 2]>,
+    /// Pairs that are not shown.
+    pub plots_left: usize,
 }

@@ -70,8 +70,9 @@ pub use invocations::{
     InvocationsView, START_FILTERS, STATUS_FILTERS, TRIGGER_FILTERS,
 };
 pub use lab::{
-    ExperimentCard, ExperimentCards, ExperimentFileRow, ExperimentLive, ExperimentLivePartial,
-    ExperimentPage, ExperimentsPartial, LabForm, LabPage, PlotView, ResultTable,
+    ComparedPlot, ComparedRun, ExperimentCard, ExperimentCards, ExperimentComparePage,
+    ExperimentFileRow, ExperimentLive, ExperimentLivePartial, ExperimentPage, ExperimentsPartial,
+    LabForm, LabPage, LiveDistribution, PlotView, ResultTable,
 };
 pub use lab_suite::SuiteForm;
 pub use latency::{LatencyPage, PERCENTILES, STAGES, WINDOWS};

@@ -48,6 +48,11 @@ impl Factor {
             concurrency_limit: self.limit,
             // Otherwise a row mixes requests to a host that has just been busy with those after a pause, and its tail is the latter.
             spread: true,
+            visualization: match self.burst {
+                1 => "cdf",
+                _ => "all",
+            }
+            .to_owned(),
             idle_timeout_seconds: if self.is_cold { COLD_IDLE_S } else { 0 },
             ..SubExperiment::default()
         }

@@ -1,16 +1,23 @@
 //! An experiment as the console shows it.
 
+use std::fmt::Write as _;
+
 use hearth_lab::job::Progress;
 use hearth_lab::overhead::layers::{LAYERS, TITLES};
 use hearth_lab::plot::forest::percent;
 use hearth_lab::plot::format::time;
 use hearth_web::chrome::{Badge, Tone};
-use hearth_web::format::{bytes, encode, uptime};
-use hearth_web::pages::{ExperimentCard, ExperimentFileRow, ExperimentLive, Moment, ResultTable};
+use hearth_web::format::{bytes, uptime};
+use hearth_web::pages::{ExperimentCard, ExperimentLive, Moment, ResultTable};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::model::{ExperimentDetail, ExperimentState, ExperimentView};
+use crate::model::{ExperimentState, ExperimentView};
+
+use super::live_distribution::distribution;
+
+/// Most bytes of a configuration on a page.
+const CONFIG_MAX: usize = 64 << 10;
 
 /// What a state is called.
 fn badge(view: &ExperimentView) -> Badge {
@@ -103,6 +110,7 @@ pub(super) fn live(view: &ExperimentView) -> ExperimentLive {
         what: progress.what,
         error: view.error.clone().unwrap_or_default(),
         measured: latencies(&progress.rows, false),
+        distribution: distribution(&progress.latencies),
     }
 }
 
@@ -231,7 +239,7 @@ fn comparisons(benchmarks: &[Value], result: &Value) -> ResultTable {
     }
 }
 
-fn verdict(one: &Value, result: &Value) -> String {
+pub(super) fn verdict(one: &Value, result: &Value) -> String {
     // Where the first version differs from itself, what differs from it says nothing.
     if result["control_changes"].as_u64() > Some(0) {
         return "–".to_owned();
@@ -259,40 +267,16 @@ fn ratio(value: &Value) -> String {
         .map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}"))
 }
 
-pub(super) fn address(id: i64, path: &str) -> String {
-    format!("/lab/{id}/files/{}", encode(path))
-}
-
-/// What its plots show, and their paths.
-pub(super) fn plots(found: &ExperimentDetail) -> Vec<(String, String)> {
-    let name = |path: &str| match path.rsplit_once('/') {
-        None => match path {
-            "cdf.svg" => "Distributions".to_owned(),
-            "histogram.svg" => "Histograms".to_owned(),
-            "overhead.svg" => "Shares of the layers".to_owned(),
-            "forest.svg" => "Changes with their intervals".to_owned(),
-            other => other.to_owned(),
-        },
-        Some((directory, _)) => directory.to_owned(),
-    };
-    let svgs = found
-        .files
-        .iter()
-        .filter(|file| file.path.ends_with(".svg"));
-    // A table has all of them in one.
-    let has_all = found.files.iter().any(|file| file.path == "cdf.svg");
-    let shown = svgs.filter(|file| !has_all || !file.path.contains('/'));
-    shown
-        .map(|file| (name(&file.path), file.path.clone()))
-        .collect()
-}
-
-/// Its files.
-pub(super) fn files(found: &ExperimentDetail) -> Vec<ExperimentFileRow> {
-    let row = |file: &crate::model::ExperimentFile| ExperimentFileRow {
-        path: file.path.clone(),
-        address: address(found.view.id, &file.path),
-        size: bytes(file.bytes),
-    };
-    found.files.iter().map(row).collect()
+/// A configuration as it is shown: it may have megabytes of events.
+pub(super) fn cut(mut config: String) -> String {
+    if config.len() > CONFIG_MAX {
+        let all = config.len();
+        config.truncate(config.floor_char_boundary(CONFIG_MAX));
+        let left = bytes((all - config.len()) as u64);
+        let _ = write!(
+            config,
+            "\n… {left} more: GET /api/v1/experiments/{{id}} has all of it"
+        );
+    }
+    config
 }

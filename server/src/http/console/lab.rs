@@ -4,13 +4,11 @@ use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use hearth_lab::overhead::workloads::{RUNTIMES, WORKLOADS};
 use hearth_lab::table::factors::FACTORS;
 use hearth_web::pages::{
     ExperimentCards, ExperimentLivePartial, ExperimentPage, ExperimentsPartial, FieldErrors,
-    LabForm, LabPage, PlotView,
+    LabForm, LabPage,
 };
 use hearth_web::respond;
 use serde::Deserialize;
@@ -23,8 +21,9 @@ use crate::http::problem::Problem;
 use crate::lab::LabError;
 use crate::model::{ExperimentDetail, ExperimentState, Right};
 
+use super::experiment_files::{files, plots, shown};
 use super::experiment_remarks::remarks;
-use super::experiment_view::{address, card, files, live, plots, result};
+use super::experiment_view::{card, cut, live, result};
 use super::form::Submitted;
 use super::guard::{go, is_htmx, sentence};
 use super::lab_config::config;
@@ -34,9 +33,8 @@ use super::view;
 
 /// Experiments of one page.
 const PAGE: u32 = 30;
-/// Most plots on a page, and bytes of one: they are part of it.
-const PLOTS_MAX: usize = 12;
-const PLOT_MAX: usize = 512 << 10;
+/// Most plots on a page.
+const PLOTS_MAX: usize = 24;
 
 /// Which part is refreshed, where the list begins, what the last change did.
 #[derive(Debug, Default, Deserialize)]
@@ -211,40 +209,40 @@ pub async fn one(
         }
         return Ok(respond::partial(&ExperimentLivePartial { live }));
     }
+    let mut left = plots(&found.files);
+    let first = left.drain(..left.len().min(PLOTS_MAX)).collect::<Vec<_>>();
+    let (mut shown_plots, mut plots_left) = (Vec::new(), left.len());
+    for plot in first {
+        match shown(&app, found.view.id, plot).await? {
+            Some(plot) => shown_plots.push(plot),
+            None => plots_left += 1,
+        }
+    }
     let mut page = ExperimentPage {
         chrome: viewer.chrome(),
         card: card(&found.view),
         live,
         result: result(&found.view),
         remarks: remarks(&found.view),
-        plots: shown(&app, &found).await?,
+        plots: shown_plots,
+        plots_left,
         files: files(&found),
-        config: serde_json::to_string_pretty(&found.config).unwrap_or_default(),
+        others: others(&app, &found).await?,
+        config: cut(serde_json::to_string_pretty(&found.config).unwrap_or_default()),
     };
     page.chrome.notice = (query.notice == "cancelled").then(|| "Experiment cancelled.".to_owned());
     Ok(respond::page(StatusCode::OK, &page))
 }
 
-/// Plots with what they show, their addresses, and themselves as `data:` addresses: a page loads images from no other place than
-/// `/static/`.
-async fn shown(app: &App, found: &ExperimentDetail) -> Result<Vec<PlotView>, Problem> {
-    let mut shown = Vec::new();
-    for (name, path) in plots(found).into_iter().take(PLOTS_MAX) {
-        let Some(content) = app.lab.file(found.view.id, &path).await? else {
-            continue;
-        };
-        if content.len() <= PLOT_MAX {
-            let content = BASE64_STANDARD.encode(content);
-            let file = path.trim_end_matches(".svg").replace('/', "-");
-            shown.push(PlotView {
-                name,
-                file: format!("experiment-{}-{file}", found.view.id),
-                address: address(found.view.id, &path),
-                data: format!("data:image/svg+xml;base64,{content}"),
-            });
-        }
+/// The newest other experiments that have a result, if it has one: those of its kind first.
+async fn others(app: &App, found: &ExperimentDetail) -> Result<Vec<(i64, String)>, Problem> {
+    if found.view.result.is_none() {
+        return Ok(Vec::new());
     }
-    Ok(shown)
+    let mut others = app.lab.list(i64::MAX, PAGE).await?;
+    others.retain(|one| one.id != found.view.id && one.result.is_some());
+    others.sort_by_key(|one| one.kind != found.view.kind);
+    Ok(others.into_iter().map(|one| (one.id, one.title)).collect())
 }
 
 /// `GET /lab/{id}/files/{path}`.

@@ -24,6 +24,7 @@ mod create;
 mod device;
 mod diff;
 mod events;
+mod experiment_files;
 mod experiment_remarks;
 mod experiment_view;
 mod explanation;
@@ -38,11 +39,13 @@ mod invocation;
 mod invocations;
 mod invoke;
 mod lab;
+mod lab_compare;
 mod lab_config;
 mod lab_suite;
 mod latency;
 mod latency_cell;
 mod live;
+mod live_distribution;
 mod login;
 mod logs;
 mod meanwhile;
@@ -167,6 +170,7 @@ pub fn router(app: App) -> Router<App> {
         )
         .route("/chains/{name}/delete", post(chains::delete))
         .route("/lab", get(lab::page).post(lab::create))
+        .route("/lab/compare", get(lab_compare::page))
         .route("/lab/{id}", get(lab::one))
         .route("/lab/{id}/files/{path}", get(lab::file))
         .route("/lab/{id}/cancel", post(lab::cancel))

@@ -99,6 +99,59 @@ async fn an_experiment_is_created_watched_and_read() {
 }
 
 #[tokio::test]
+async fn two_runs_are_seen_as_they_come_and_side_by_side() {
+    let server = Server::start();
+    let client = server.client();
+    let run = async |title: &str, bursts: u32, iat: u32| {
+        let config = json!({"SubExperiments": [
+            {"Title": title, "Bursts": bursts, "BurstSizes": [20], "IATSeconds": iat,
+             "IATType": "deterministic", "Visualization": "all"}
+        ]});
+        let made = client.post("/api/v1/experiments", &config).await;
+        made.expect(201).json()["id"].clone()
+    };
+    let (first, second) = (run("early", 5, 0).await, run("<i>late", 10, 1).await);
+    let browser = Browser::start(DESKTOP, false).await;
+    log_in(&browser, &server).await;
+    let path = format!("/lab/{second}");
+    browser.open(&server, &path).await;
+    let _agent = agent(&server);
+    browser.wait_for_text("#live-distribution", "p99").await;
+    browser.looks("lab-as-it-grows").await;
+    browser.wait_for_text("#experiment-state", "done").await;
+    for plot in ["histogram", "percentiles", "bursts"] {
+        browser.wait_for_text("main", &format!(": {plot}")).await;
+    }
+    browser.wait_for_text("#compare-second", "early").await;
+    browser.click("#compare-button").await;
+    browser
+        .wait_for_text("#differences", "<i>late / early")
+        .await;
+    let pairs = "return Array.from(document.querySelectorAll('.plot-pair')) \
+        .filter((pair) => Array.from(pair.querySelectorAll('img')) \
+            .filter((image) => image.complete && image.naturalWidth > 0).length === 2).length === 4;";
+    browser
+        .wait_until("each plot has the other's beside it", pairs)
+        .await;
+    // Its address can be shared.
+    let compared = format!("/lab/compare?first={second}&second={first}");
+    browser
+        .pictures(
+            &server.url,
+            &[("lab-compared", &compared), ("lab-pictures", &path)],
+        )
+        .await;
+    browser
+        .open(&server, "/lab/compare?first=1&second=77")
+        .await;
+    browser
+        .wait_for_text("main", "There is no experiment 77.")
+        .await;
+    browser.console().await;
+    browser.close().await;
+}
+
+#[tokio::test]
 async fn two_source_trees_are_compared_in_a_form_of_their_own() {
     let server = Server::start();
     let trees = tempfile::tempdir().expect("a directory");

@@ -29,6 +29,7 @@ fn live(is_open: bool) -> ExperimentLive {
         left: "about 40 s".to_owned(),
         error: String::new(),
         measured: ResultTable::default(),
+        distribution: LiveDistribution::default(),
     }
 }
 
@@ -76,18 +77,44 @@ fn experiment(is_open: bool) -> ExperimentPage {
             address: "/lab/7/files/forest.svg".to_owned(),
             data: "data:image/svg+xml;base64,PHN2Zz4=".to_owned(),
         }],
+        plots_left: 3,
         files: vec![ExperimentFileRow {
             path: "a/b.csv".to_owned(),
             address: "/lab/7/files/a%2Fb.csv".to_owned(),
             size: "1 KiB".to_owned(),
         }],
+        others: vec![(7, "Another".to_owned())],
         config: "{\"first\": \"</pre>\"}".to_owned(),
+    }
+}
+
+fn compared() -> ExperimentComparePage {
+    let one = experiment(false);
+    let plot = ComparedPlot {
+        plot: one.plots.into_iter().next(),
+        missing: String::new(),
+    };
+    let none = ComparedPlot {
+        plot: None,
+        missing: "No <such> plot.".to_owned(),
+    };
+    let run = ComparedRun {
+        card: card(),
+        result: one.result.clone(),
+    };
+    ExperimentComparePage {
+        chrome: chrome(),
+        runs: [run.clone(), run],
+        differences: one.result,
+        nothing: "Nothing.",
+        plots: vec![[plot, none]],
+        plots_left: 2,
     }
 }
 
 /// All pages.
 pub(super) fn pages() -> Vec<String> {
-    vec![html(&lab(true)), html(&experiment(true))]
+    vec![html(&lab(true)), html(&experiment(true)), html(&compared())]
 }
 
 /// Values of all boxes that are checked.
@@ -165,4 +192,38 @@ fn an_experiment_shows_its_progress_its_result_and_its_files() {
     assert!(page.contains("/lab/7/files/a%2Fb.csv") && !page.contains("</pre>\""));
     let over = html(&experiment(false));
     assert!(over.contains("delete-experiment") && !over.contains("data-poll"));
+}
+
+#[test]
+fn latencies_are_drawn_as_they_come() {
+    let none = html(&experiment(true));
+    assert!(!none.contains("live-distribution"), "{none}");
+    let mut page = experiment(true);
+    page.live.distribution = LiveDistribution {
+        bars: vec![[0.0, 0.0, 600.0, 100.0]],
+        count: 1,
+        ends: ["1 ms".to_owned(), "2 ms".to_owned()],
+        median: "1.5 ms".to_owned(),
+        p99: String::new(),
+    };
+    let one = html(&page);
+    assert!(one.contains("1 request, p50 1.5 ms</figcaption>"), "{one}");
+    assert!(one.contains("<rect x=\"0\" y=\"0\" width=\"600\" height=\"100\"/>"));
+    page.live.distribution.count = 200;
+    page.live.distribution.p99 = "1.9 ms".to_owned();
+    assert!(html(&page).contains("200 requests, p50 1.5 ms, p99 1.9 ms"));
+}
+
+#[test]
+fn two_runs_are_side_by_side() {
+    let page = html(&compared());
+    assert_eq!(
+        page.matches("Is &#60;b&#62;b&#60;/b&#62; faster?").count(),
+        4,
+        "{page}"
+    );
+    assert!(page.contains("No &#60;such&#62; plot.") && page.contains("2 more plots"));
+    let mut nothing = compared();
+    nothing.differences = ResultTable::default();
+    assert!(html(&nothing).contains("Nothing."));
 }
