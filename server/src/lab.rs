@@ -46,8 +46,9 @@ const AGENT_SEEN: Duration = Duration::from_secs(45);
 const OPEN_MAX: i64 = 100;
 /// Most bytes of all files of an experiment.
 const FILES_MAX: u64 = 128 << 20;
-/// Most bytes of all files of all experiments, which are kept until they are deleted: the database's disk has other uses.
-const ALL_FILES_MAX: u64 = 4 << 30;
+/// Most bytes of all files and configurations of all experiments, which are kept until they are deleted: the database's disk has other
+/// uses.
+const ALL_MAX: u64 = 4 << 30;
 /// Longest path of a file.
 const PATH_MAX: usize = 300;
 
@@ -105,7 +106,7 @@ impl Lab {
     /// Creates an experiment, which waits for an agent.
     ///
     /// # Errors
-    /// [`LabError::Job`], [`LabError::NoFunction`], [`LabError::Full`], [`LabError::Store`].
+    /// [`LabError::Job`], [`LabError::NoFunction`], [`LabError::Full`], [`LabError::Bytes`], [`LabError::Store`].
     pub async fn create(&self, config: &[u8], by: &str) -> Result<ExperimentDetail, LabError> {
         let job = Job::read(config)?;
         for (field, subject) in job.subjects()? {
@@ -121,7 +122,8 @@ impl Lab {
             config: &config,
             created_by: by,
         };
-        let id = self.0.store.create_experiment(new).await?;
+        let created = self.0.store.create_experiment(new, ALL_MAX).await?;
+        let id = created.ok_or(LabError::Bytes)?;
         self.0.bell.notify_one();
         self.get(id).await
     }
@@ -227,7 +229,7 @@ impl Lab {
     /// Keeps a file of one that runs.
     ///
     /// # Errors
-    /// [`LabError::Path`], [`LabError::Files`], [`LabError::State`].
+    /// [`LabError::Path`], [`LabError::Bytes`], [`LabError::State`].
     pub async fn add_file(&self, id: i64, path: &str, content: &[u8]) -> Result<(), LabError> {
         let is_part = |part: &str| !["", ".", ".."].contains(&part);
         let is_plain = !path.chars().any(char::is_control) && path.split('/').all(is_part);
@@ -237,10 +239,10 @@ impl Lab {
         let added = self
             .0
             .store
-            .add_experiment_file(id, path, content, [FILES_MAX, ALL_FILES_MAX]);
+            .add_experiment_file(id, path, content, [FILES_MAX, ALL_MAX]);
         match added.await? {
             Some(true) => Ok(()),
-            Some(false) => Err(LabError::Files),
+            Some(false) => Err(LabError::Bytes),
             None => Err(self.does_not_run(id).await),
         }
     }

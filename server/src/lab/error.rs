@@ -1,6 +1,6 @@
 //! Why an experiment cannot be changed, or why calls cannot be simulated.
 
-use super::{ALL_FILES_MAX, FILES_MAX, OPEN_MAX, PATH_MAX};
+use super::{ALL_MAX, FILES_MAX, OPEN_MAX, PATH_MAX};
 use crate::engine::EngineError;
 use crate::store::StoreError;
 use hearth_lab::job::JobError;
@@ -26,11 +26,11 @@ pub enum LabError {
     /// Calls are being simulated for others.
     #[error("calls are simulated for others: try again in a moment")]
     Simulating,
-    /// Its files are too large.
+    /// It is too large, or all of them are.
     #[error(
-        "the files of an experiment have at most {FILES_MAX} bytes, those of all together {ALL_FILES_MAX}"
+        "the files of an experiment have at most {FILES_MAX} bytes, all experiments together {ALL_MAX}: delete some"
     )]
-    Files,
+    Bytes,
     /// A path that no file has.
     #[error("the path of a file: 1 to {PATH_MAX} bytes, no empty part, `.` or `..`")]
     Path,

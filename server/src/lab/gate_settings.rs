@@ -6,6 +6,9 @@ use super::{Lab, LabError};
 use crate::engine::EngineError;
 use crate::model::{Gate, InvalidField};
 
+/// Most bytes of all events that a gate compares with: as an experiment's configuration may have.
+const EVENTS_MAX: usize = 1 << 20;
+
 impl Lab {
     pub(super) fn function_id(&self, name: &str) -> Result<i64, EngineError> {
         let id = self.0.engine.id_of(name);
@@ -53,13 +56,26 @@ impl Lab {
             })
             .into());
         }
-        let mut events = Vec::new();
+        let (mut events, mut bytes) = (Vec::new(), 0);
         for event in saved {
             if !gate.events.is_empty() && !gate.events.contains(&event.name) {
                 continue;
             }
-            let text = store.saved_event(function, event.id).await?;
-            if let Some(value) = text.and_then(|text| serde_json::from_str(&text).ok()) {
+            let Some(text) = store.saved_event(function, event.id).await? else {
+                continue;
+            };
+            bytes += text.len();
+            if bytes > EVENTS_MAX {
+                return Err(EngineError::from(InvalidField {
+                    field: "events".to_owned(),
+                    value: Value::from(gate.events.as_slice()).to_string(),
+                    rule: format!(
+                        "must be saved events of {EVENTS_MAX} bytes together, at most; without names these are all of the function's"
+                    ),
+                })
+                .into());
+            }
+            if let Ok(value) = serde_json::from_str(&text) {
                 events.push((event.name, value));
             }
         }

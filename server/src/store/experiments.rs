@@ -59,12 +59,26 @@ pub struct NewExperiment<'a> {
 }
 
 impl Store {
-    /// Creates an experiment, which waits for an agent. Returns its id.
-    pub async fn create_experiment(&self, new: NewExperiment<'_>) -> Result<i64, StoreError> {
+    /// Creates an experiment, which waits for an agent, while all experiments stay within `most` bytes. Returns its id, or nothing if there
+    /// was no room.
+    pub async fn create_experiment(
+        &self,
+        new: NewExperiment<'_>,
+        most: u64,
+    ) -> Result<Option<i64>, StoreError> {
         let work = async {
             let now = Timestamp::now().as_microsecond();
             let queued = ExperimentState::Queued.code();
             let mut transaction = self.write().await?;
+            let kept = sqlx::query_scalar!(
+                r#"SELECT (SELECT coalesce(sum(length(content)), 0) FROM experiment_files)
+                   + (SELECT coalesce(sum(octet_length(config)), 0) FROM experiments) AS "bytes!: i64""#
+            )
+            .fetch_one(&mut *transaction)
+            .await?;
+            if unsigned(kept) + new.config.len() as u64 > most {
+                return Ok(None);
+            }
             let id = sqlx::query!(
                 "INSERT INTO experiments (kind, title, config, state, created_by, created_us) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
                 new.kind,
@@ -78,7 +92,7 @@ impl Store {
             .await?
             .last_insert_rowid();
             transaction.commit().await?;
-            Ok(id)
+            Ok(Some(id))
         };
         work.await.during("create an experiment")
     }

@@ -331,10 +331,25 @@ async fn events_of_a_gate_may_be_gone_or_never_have_come() {
     assert_eq!(versions["items"].as_array().map(Vec::len), Some(2));
     assert_eq!(version(&client, 2).await["gate"]["state"], "pending");
 
+    // Those that it names are part of an experiment's configuration.
+    let large = format!("\"{}\"", "x".repeat(250 << 10));
+    for name in ["a", "b", "c", "d", "e"] {
+        let saved = [("event_name", name), ("event", large.as_str())];
+        let page = browser.submit("/functions/summed/events", &saved).await;
+        page.expect(303);
+    }
+    let refused = client.put(GATE, &json!({})).await;
+    let problem = refused.problem(422, "invalid_field");
+    let rule = problem["detail"].as_str().expect("a detail");
+    assert!(rule.contains("1048576 bytes together"), "{problem}");
+    let two = json!({"events": ["a", "b"]});
+    client.put(GATE, &two).await.expect(200);
+
     // Recorded events are beside others: a function that was never called so has a gate, too.
     let experiment = waiting.header("location").to_owned();
     client.delete(&experiment).await.expect(204);
-    client.put(GATE, &json!({"recorded": 5})).await.expect(200);
+    let recorded = json!({"recorded": 5, "events": ["a"]});
+    client.put(GATE, &recorded).await.expect(200);
     let _agent = agent(&server);
     client.put(CODE, &code(3)).await.expect(202);
     let passed = judged(&client, 3).await;

@@ -65,8 +65,8 @@ impl Store {
         work.await.during("keep an experiment's progress")
     }
 
-    /// Adds a file to a running experiment, or replaces it, while its files together and those of all experiments stay within `most`
-    /// bytes. Nothing if it does not run; otherwise whether there was room.
+    /// Adds a file to a running experiment, or replaces it, while its files together, and all experiments with their configurations, stay within
+    /// `most` bytes. Nothing if it does not run; otherwise whether there was room.
     pub async fn add_experiment_file(
         &self,
         id: i64,
@@ -92,7 +92,7 @@ impl Store {
             }
             let others = sqlx::query!(
                 r#"SELECT coalesce(sum(length(content)) FILTER (WHERE experiment_id = ?1), 0) AS "own!: i64",
-                   coalesce(sum(length(content)), 0) AS "all!: i64"
+                   coalesce(sum(length(content)), 0) + (SELECT coalesce(sum(octet_length(config)), 0) FROM experiments) AS "all!: i64"
                    FROM experiment_files WHERE NOT (experiment_id = ?1 AND path = ?2)"#,
                 id,
                 path
