@@ -18,9 +18,10 @@ pub struct HostMemory {
     pub available: u64,
     /// PSI's `full avg10`, percent. It includes those who wait because of their own cgroup's limit.
     pub stalled_percent: f64,
-    /// Pages that the kernel has looked at since it booted to reclaim them because the host had too few: `pgscan_kswapd`
-    /// and `pgscan_direct`. What it reclaims because of a cgroup's limit is not among them (`mm/vmscan.c`).
-    pub scanned_pages: u64,
+    /// How often the kernel has reclaimed memory since it booted because the host had too little: in the background (`pageoutrun`) or for
+    /// somebody who waited (`allocstall_…`). What it reclaims because of a cgroup's limit is not among them (`mm/vmscan.c`), unlike
+    /// in `pgscan_…` of newer kernels.
+    pub reclaims: u64,
 }
 
 impl HostMemory {
@@ -42,12 +43,14 @@ impl HostMemory {
         let counters = VmStat::from_buf_read(vmstat.as_bytes())
             .map(|VmStat(counters)| counters)
             .unwrap_or_default();
-        let counter = |name| counters.get(name).copied().unwrap_or(0).unsigned_abs();
+        let reclaims = counters
+            .iter()
+            .filter(|(name, _)| *name == "pageoutrun" || name.starts_with("allocstall_"));
         Self {
             total: memory.as_ref().map_or(0, |memory| memory.mem_total),
             available: memory.and_then(|memory| memory.mem_available).unwrap_or(0),
             stalled_percent: pressure.map_or(0.0, |pressure| pressure.full.avg10.into()),
-            scanned_pages: counter("pgscan_kswapd") + counter("pgscan_direct"),
+            reclaims: reclaims.map(|(_, count)| count.unsigned_abs()).sum(),
         }
     }
 }
@@ -71,9 +74,9 @@ mod tests {
             total: 24_000 * 1024,
             available: 12_000 * 1024,
             stalled_percent: 2.5,
-            scanned_pages: 42,
+            reclaims: 42,
         };
-        let vmstat = "pgscan_kswapd 40\npgscan_direct 2\npgscan_direct_throttle 5\n";
+        let vmstat = "pageoutrun 30\nallocstall_dma 0\nallocstall_normal 5\nallocstall_movable 7\npgscan_direct 9\n";
         assert_eq!(HostMemory::parse(&meminfo, pressure, vmstat), expected);
         assert_eq!(HostMemory::parse("", "", ""), HostMemory::default());
         let here = HostMemory::read();

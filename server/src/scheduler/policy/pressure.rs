@@ -23,22 +23,26 @@ const STALL_WINDOW: Duration = Duration::from_secs(10);
 /// keeps reading more than its own limit holds would have everybody else's instances evicted.
 #[derive(Debug, Default)]
 pub struct HostStalls {
-    scanned_pages: Option<u64>,
-    scanned: Option<Instant>,
+    reclaims: Option<u64>,
+    reclaimed: Option<Instant>,
 }
 
 impl HostStalls {
     /// `host`, read at `now`, without stalls unless the kernel reclaimed memory for the host while they happened.
     pub fn only(&mut self, host: HostMemory, now: Instant) -> HostMemory {
-        let before = self.scanned_pages.replace(host.scanned_pages);
-        if before.is_some_and(|before| before != host.scanned_pages) {
-            self.scanned = Some(now);
+        let before = self.reclaims.replace(host.reclaims);
+        if before.is_some_and(|before| before != host.reclaims) {
+            self.reclaimed = Some(now);
         }
-        let reclaims = self
-            .scanned
+        let is_reclaiming = self
+            .reclaimed
             .is_some_and(|at| now.saturating_duration_since(at) < STALL_WINDOW);
         HostMemory {
-            stalled_percent: if reclaims { host.stalled_percent } else { 0.0 },
+            stalled_percent: if is_reclaiming {
+                host.stalled_percent
+            } else {
+                0.0
+            },
             ..host
         }
     }
@@ -72,23 +76,23 @@ mod tests {
             total,
             available,
             stalled_percent,
-            scanned_pages: 0,
+            reclaims: 0,
         }
     }
 
     #[test]
     fn who_waits_at_the_limit_of_a_cgroup_does_not_wait_for_the_host() {
         let (mut stalls, start) = (HostStalls::default(), Instant::now());
-        let mut stalled = |after_s: u64, scanned_pages| {
+        let mut stalled = |after_s: u64, reclaims| {
             let read = HostMemory {
-                scanned_pages,
+                reclaims,
                 ..host(16 * GIB, 10 * GIB, 50.0)
             };
             let counted = stalls.only(read, start + Duration::from_secs(after_s));
             assert_eq!(counted.available, read.available);
             counted.stalled_percent > 0.0
         };
-        assert!(!stalled(0, 700), "when it was scanned is not known");
+        assert!(!stalled(0, 700), "when that was is not known");
         assert!(!stalled(1, 700));
         assert!(stalled(2, 701));
         assert!(stalled(11, 701), "the average still holds it");
