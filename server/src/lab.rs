@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hearth_lab::job::Job;
+use hearth_lab::stellar::experiment::TEXT_MAX;
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -106,7 +107,7 @@ impl Lab {
     /// Creates an experiment, which waits for an agent.
     ///
     /// # Errors
-    /// [`LabError::Job`], [`LabError::NoFunction`], [`LabError::Full`], [`LabError::Bytes`], [`LabError::Store`].
+    /// [`LabError::Job`], [`LabError::NoFunction`], [`LabError::Full`], [`LabError::Kept`], [`LabError::Store`].
     pub async fn create(&self, config: &[u8], by: &str) -> Result<ExperimentDetail, LabError> {
         let job = Job::read(config)?;
         for (field, subject) in job.subjects()? {
@@ -122,17 +123,20 @@ impl Lab {
             config: &config,
             created_by: by,
         };
-        let created = self.0.store.create_experiment(new, ALL_MAX).await?;
-        let id = created.ok_or(LabError::Bytes)?;
+        let id = self.0.store.create_experiment(new).await?;
         self.0.bell.notify_one();
         self.get(id).await
     }
 
     async fn has_room(&self) -> Result<(), LabError> {
-        match self.0.store.open_experiments().await? >= OPEN_MAX {
-            true => Err(LabError::Full),
-            false => Ok(()),
+        let store = &self.0.store;
+        if store.open_experiments().await? >= OPEN_MAX {
+            return Err(LabError::Full);
         }
+        if store.experiments_bytes().await? + TEXT_MAX as u64 > ALL_MAX {
+            return Err(LabError::Kept);
+        }
+        Ok(())
     }
 
     /// Experiments before this id, newest first.
@@ -141,6 +145,18 @@ impl Lab {
     /// [`StoreError`].
     pub async fn list(&self, before: i64, limit: u32) -> Result<Vec<ExperimentView>, StoreError> {
         self.0.store.experiments(before, limit).await
+    }
+
+    /// The newest others that have a result, with their titles: those of the same kind first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn others(
+        &self,
+        of: &ExperimentView,
+        limit: u32,
+    ) -> Result<Vec<(i64, String)>, StoreError> {
+        self.0.store.other_experiments(of.id, &of.kind, limit).await
     }
 
     /// One experiment.
@@ -229,7 +245,7 @@ impl Lab {
     /// Keeps a file of one that runs.
     ///
     /// # Errors
-    /// [`LabError::Path`], [`LabError::Bytes`], [`LabError::State`].
+    /// [`LabError::Path`], [`LabError::Files`], [`LabError::State`].
     pub async fn add_file(&self, id: i64, path: &str, content: &[u8]) -> Result<(), LabError> {
         let is_part = |part: &str| !["", ".", ".."].contains(&part);
         let is_plain = !path.chars().any(char::is_control) && path.split('/').all(is_part);
@@ -242,7 +258,7 @@ impl Lab {
             .add_experiment_file(id, path, content, [FILES_MAX, ALL_MAX]);
         match added.await? {
             Some(true) => Ok(()),
-            Some(false) => Err(LabError::Bytes),
+            Some(false) => Err(LabError::Files),
             None => Err(self.does_not_run(id).await),
         }
     }

@@ -28,6 +28,9 @@ pub(super) struct Run {
     /// Directory with source trees that experiments of the kind suite may name; their packages are installed, and their tests compiled, here
     #[arg(long, value_name = "DIR")]
     trees: Option<PathBuf>,
+    /// Processor for the load generator
+    #[arg(long)]
+    processor: Option<usize>,
     #[command(flatten)]
     store: Stored,
 }
@@ -45,6 +48,7 @@ impl Run {
             generator,
             out: self.out.or_else(|| made.clone()).unwrap_or_default(),
             trees: self.trees,
+            processor: self.processor,
             store,
         };
         let done = block_on(async |cancelled| {

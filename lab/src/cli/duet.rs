@@ -90,9 +90,9 @@ pub(super) struct Duet {
     first: Subject,
     /// The second version; without it the first one is compared with itself (A/A)
     second: Option<Subject>,
-    /// Run the first version once more in each repeat, and give no verdict if it differs from itself
+    /// Do not run the first version once more in each repeat: with it there is no verdict if it differs from itself
     #[arg(long)]
-    control: bool,
+    no_control: bool,
     /// result.json of an earlier duet, for agreement and coverage
     #[arg(long)]
     against: Option<PathBuf>,
@@ -104,10 +104,12 @@ impl Duet {
     pub(super) fn run(self) -> anyhow::Result<u8> {
         let client = self.method.server.client()?;
         let earlier = self.against.as_deref().map(earlier).transpose()?;
+        // An A/A experiment is its own.
+        let with_control = self.second.is_some() && !self.no_control;
         let second = self.second.unwrap_or_else(|| self.first.clone());
         let (report, directory) =
             self.method
-                .compare(&client, self.first, second, self.control, |report| {
+                .compare(&client, self.first, second, with_control, |report| {
                     if let Some(earlier) = &earlier {
                         report.set_against(earlier);
                     }

@@ -27,6 +27,7 @@ pub(super) fn run_file(
     generator: Generator,
     store: Source,
     out: PathBuf,
+    processor: Option<usize>,
 ) -> anyhow::Result<u8> {
     let job = Job::read(text)?;
     writable(&out)?;
@@ -38,6 +39,7 @@ pub(super) fn run_file(
         // Suites name directories below the present one.
         trees: Some(std::env::current_dir()?),
         store,
+        processor,
     };
     let last = Mutex::new(None);
     let outcome = block_on(async |cancelled| {

@@ -8,6 +8,7 @@ use clap::Args;
 use jiff::Timestamp;
 
 use super::run::{Server, block_on, writable};
+use crate::duet::render::machine;
 use crate::load::process::Generator;
 use crate::overhead::settings::Progress;
 use crate::overhead::workloads::{runtimes, workloads};
@@ -56,13 +57,14 @@ impl Overhead {
         settings.check()?;
         let client = self.server.client()?;
         writable(&self.out)?;
-        let report = block_on(async |cancelled| {
+        let mut report = block_on(async |cancelled| {
             let last = Mutex::new(Instant::now());
             let tell = |progress: Progress| tell(&last, &progress);
             Ok(overhead::run(&client, generator, &settings, cancelled, &tell).await?)
         })?;
         let directory = report.create(&self.out);
         print!("{}", render::text(&report));
+        println!("{}", machine(&report.noise));
         // What was measured is shown even if it cannot be written.
         println!("{}", directory?.display());
         anyhow::ensure!(!report.rows.is_empty(), "no samples");

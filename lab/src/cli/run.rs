@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use super::job;
 use super::load::Certificates;
 use super::store::Stored;
+use crate::duet::render::machine;
 use crate::load::process::Generator;
 use crate::platform::client::Client;
 use crate::platform::hearth::Hearth;
@@ -83,11 +84,12 @@ impl Run {
             .with_context(|| name.clone())?;
         if job::has_kind(&text) {
             anyhow::ensure!(
-                self.endpoint.is_none() && self.only.is_none() && self.processor.is_none(),
-                "endpoint, only, processor: for STeLLAR's experiments; this one has a kind"
+                self.endpoint.is_none() && self.only.is_none(),
+                "endpoint, only: for STeLLAR's experiments; this one has a kind"
             );
             let (client, store) = (self.server.client()?, self.store.source(store)?);
-            return job::run_file(&text, client, generator, store, self.out).context(name);
+            return job::run_file(&text, client, generator, store, self.out, self.processor)
+                .context(name);
         }
         let experiment = Experiment::read(&text, self.endpoint.is_some()).context(name)?;
         let target = match self.endpoint {
@@ -109,6 +111,8 @@ impl Run {
         if let Some(error) = done.error {
             return Err(error.into());
         }
+        // Programs read the directory's name.
+        eprintln!("{}", machine(&done.noise));
         println!("{}", done.directory.display());
         Ok(0)
     }

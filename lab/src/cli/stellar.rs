@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::run::{Server, block_on, measure};
 use super::store::Stored;
+use crate::duet::render::machine;
 use crate::job::spec::{chosen, measurable};
 use crate::load::Trust;
 use crate::load::process::Generator;
@@ -91,6 +92,7 @@ impl Stellar {
         let table = Table::of(&done.sub_experiments, self.samples).without(left_out);
         table.write(&done.directory)?;
         print!("{}", render::text(&table));
+        println!("{}", machine(&done.noise));
         println!("{}", done.directory.display());
         done.error.map_or(Ok(()), |error| Err(error.into()))
     }

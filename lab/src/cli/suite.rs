@@ -60,9 +60,9 @@ pub(super) struct Suite {
     /// Go, or the Python whose pip installs, where it is not in its usual place
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// Run the first version once more in each repeat, and give no verdict if it differs from itself
+    /// Do not run the first version once more in each repeat: with it there is no verdict if it differs from itself
     #[arg(long)]
-    control: bool,
+    no_control: bool,
     /// result.json of an earlier run, for agreement and coverage
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
@@ -77,6 +77,7 @@ impl Suite {
     pub(super) fn run(self) -> anyhow::Result<u8> {
         let client = self.server.client()?;
         let earlier = self.against.as_deref().map(earlier).transpose()?;
+        let is_aa = self.v2.is_none();
         let settings = Settings {
             tool: self.tool,
             first: self.v1,
@@ -86,7 +87,8 @@ impl Suite {
             method: Method {
                 calls: self.calls,
                 repeats: self.repeats,
-                with_control: self.control,
+                // An A/A experiment is its own.
+                with_control: !is_aa && !self.no_control,
                 seed: self.intervals.seed,
                 bootstrap: self.intervals.bootstrap(),
                 width: self.intervals.width,

@@ -20,16 +20,18 @@ fn interval(interval: Interval) -> String {
 
 /// What is said of a benchmark.
 fn verdict(one: &Benchmark) -> String {
-    let Some(comparison) = one.comparison else {
+    if one.comparison.is_none() {
         return "left out".to_owned();
-    };
+    }
     let word = match one.verdict {
-        None | Some(Verdict::NoChange) => "no change",
+        // The first version differs from itself.
+        None => "–",
+        Some(Verdict::NoChange) => "no change",
         Some(Verdict::Possible) => "possible change",
         Some(Verdict::Faster) => "faster",
         Some(Verdict::Slower) => "slower",
     };
-    if comparison.doubtful && one.verdict.is_some_and(Verdict::is_change) {
+    if one.is_doubtful() {
         format!("{word}, perhaps noise")
     } else {
         word.to_owned()
@@ -59,25 +61,23 @@ pub fn text(report: &Report) -> String {
             change
                 .and_then(|change| change.bca)
                 .map_or_else(missing, interval),
-            // Where the first version differs from itself, what differs from it says nothing.
-            if report.control_changes() > 0 {
-                missing()
-            } else {
-                verdict(one)
-            },
+            verdict(one),
         ]
     }));
     let mut text = columns(&lines);
     // Writing to a string does not fail.
     let _ = writeln!(
         text,
-        "{}: {} beside {}; {} of {} compared, {} changed; intervals at {} %",
+        "{}: {} beside {}; {} of {} compared{}; intervals at {} %",
         if report.is_aa() { "A/A" } else { "duet" },
         report.second,
         report.first,
         report.compared(),
         report.duets().count(),
-        report.changes().count(),
+        match report.control_changes() {
+            0 => format!(", {} changed", report.changes().count()),
+            _ => String::new(),
+        },
         report.bootstrap.confidence * 100.0,
     );
     for one in &report.benchmarks {
@@ -103,10 +103,7 @@ pub fn text(report: &Report) -> String {
             );
         }
     }
-    if report
-        .changes()
-        .any(|one| one.comparison.is_some_and(|found| found.doubtful))
-    {
+    if report.changes().any(Benchmark::is_doubtful) {
         let below = DOUBTFUL_BELOW * 100.0;
         let _ = writeln!(
             text,
@@ -162,12 +159,22 @@ pub fn text(report: &Report) -> String {
     text
 }
 
-/// How noisy the machine was, in a line.
+/// How noisy the machine was, in a line: of a comparison.
 pub fn certificate(noise: &Noise) -> String {
-    let mut parts = vec![match noise.control {
+    let control = match noise.control {
         Some(control) => format!("A/A {} of {} changed", control.changes, control.compared),
         None => "no A/A beside it".to_owned(),
-    }];
+    };
+    line(Some(control), noise)
+}
+
+/// The same of anything else.
+pub fn machine(noise: &Noise) -> String {
+    line(None, noise)
+}
+
+fn line(control: Option<String>, noise: &Noise) -> String {
+    let mut parts = Vec::from_iter(control);
     let [before, after] = noise.yardstick_ns;
     parts.push(format!(
         "yardstick {} before, {} after",
@@ -234,9 +241,7 @@ pub fn svg(report: &Report) -> String {
             estimate: comparison.change.estimate,
             interval: comparison.change.percentile,
             // No colour where there is no verdict.
-            verdict: one
-                .verdict
-                .map(|_| report.verdict_on(one).unwrap_or(Verdict::NoChange))?,
+            verdict: one.verdict.unwrap_or(Verdict::NoChange),
         })
     });
     let rows: Vec<forest::Row<'_>> = rows.collect();
@@ -388,6 +393,12 @@ pub(crate) mod tests {
             "{said}"
         );
         assert!(!said.contains("slower"), "{said}");
+        assert!(said.contains("; 2 of 3 compared; intervals"), "{said}");
+        let all = serde_json::to_value(&report).expect("JSON");
+        for one in all["benchmarks"].as_array().expect("a list") {
+            assert_eq!(one["verdict"], Value::Null);
+            assert_eq!(one["comparison"]["decision"], Value::Null);
+        }
         assert!(
             said.contains("noise: A/A 2 of 2 changed; yardstick 100 µs before, 200 µs after"),
             "{said}"

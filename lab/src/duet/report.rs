@@ -94,7 +94,8 @@ pub struct Benchmark {
     pub second_ns: Option<f64>,
     /// Both compared. None with too few trials: the benchmark is left out.
     pub comparison: Option<Comparison>,
-    /// What is said of it among the others. None where it is left out.
+    /// What is said of it among the others. None where it is left out, and of all where the first version differs from itself: what differs
+    /// from it says nothing then.
     pub verdict: Option<Verdict>,
     /// The first version and itself, where there is a control.
     pub control: Option<Comparison>,
@@ -104,6 +105,16 @@ pub struct Benchmark {
     pub trials_needed: Option<usize>,
     /// All trials.
     pub trials: Trials,
+}
+
+impl Benchmark {
+    /// Whether a change was found that may be noise.
+    pub fn is_doubtful(&self) -> bool {
+        self.verdict.is_some_and(Verdict::is_change)
+            && self
+                .comparison
+                .is_some_and(|found| found.change.is_doubtful())
+    }
 }
 
 /// Compares all benchmarks, and tells of each after how many trials its interval was no wider than `width`, unless results are of several
@@ -148,8 +159,10 @@ pub fn benchmarks(
     let controls = judged(&benchmarks, confidence, |one| {
         Some((one.control?, sign_test(&one.trials.controls(unit))))
     });
+    let changes = |verdict: &Verdict| verdict.is_change();
+    let is_noisy = controls.iter().flatten().any(changes);
     for ((one, verdict), control) in benchmarks.iter_mut().zip(found).zip(controls) {
-        one.verdict = verdict;
+        one.verdict = verdict.filter(|_| !is_noisy);
         one.control_verdict = control;
     }
     benchmarks
@@ -183,7 +196,7 @@ impl Report {
 
     /// Benchmarks with enough trials.
     pub fn compared(&self) -> usize {
-        self.duets().filter_map(|one| one.verdict).count()
+        self.duets().filter_map(|one| one.comparison).count()
     }
 
     /// Changes that were found.
@@ -224,11 +237,6 @@ impl Report {
         self
     }
 
-    /// What is said of a benchmark: nothing where the first version differs from itself, since what differs from it says nothing then.
-    pub fn verdict_on(&self, one: &Benchmark) -> Option<Verdict> {
-        one.verdict.filter(|_| self.control_changes() == 0)
-    }
-
     /// In short, as a server keeps it.
     pub fn summary(&self) -> Value {
         let benchmark = |one: &Benchmark| {
@@ -238,8 +246,9 @@ impl Report {
                 "first_ns": one.first_ns,
                 "second_ns": one.second_ns,
                 "change": one.comparison.map(|found| found.change),
-                "doubtful": one.comparison.is_some_and(|found| found.doubtful) && self.verdict_on(one).is_some_and(Verdict::is_change),
-                "verdict": self.verdict_on(one),
+                "doubtful": one.is_doubtful(),
+                "verdict": one.verdict,
+                "trials_needed": one.trials_needed,
                 "failed": one.trials.faults(),
                 "error": one.trials.error,
             })

@@ -56,6 +56,8 @@ pub struct Agent {
     pub out: PathBuf,
     /// Where source trees are that suites may name.
     pub trees: Option<PathBuf>,
+    /// The processor of the load generator.
+    pub processor: Option<usize>,
     /// The object store of storage transfers.
     pub store: Source,
 }
@@ -172,6 +174,7 @@ impl Agent {
             out: out.to_owned(),
             prefix: assigned.prefix.clone(),
             trees: self.trees.clone(),
+            processor: self.processor,
             store: self.store.clone(),
         };
         run(&job, &runner, cancelled, note).await

@@ -6,6 +6,7 @@ use tokio::sync::watch;
 
 use super::run::{JobRunError, Outcome, Progress, Runner};
 use super::spec::JobError;
+use crate::duet::render::machine;
 use crate::overhead::workloads::{runtimes, workloads};
 use crate::overhead::{self, OverheadError, Settings, render};
 
@@ -66,7 +67,8 @@ pub(super) async fn run(
     cancelled: watch::Receiver<bool>,
     tell: &(dyn Fn(Progress) + Sync),
 ) -> Result<Outcome, JobRunError> {
-    let settings = job.settings(&runner.prefix)?;
+    let mut settings = job.settings(&runner.prefix)?;
+    settings.processor = runner.processor;
     let watch = |progress: overhead::settings::Progress| {
         tell(Progress {
             what: progress.what,
@@ -86,10 +88,10 @@ pub(super) async fn run(
         &watch,
     );
     match ran.await {
-        Ok(report) => Ok(Outcome {
+        Ok(mut report) => Ok(Outcome {
             directory: report.create(&runner.out)?,
             summary: report.summary(),
-            text: render::text(&report),
+            text: format!("{}{}\n", render::text(&report), machine(&report.noise)),
             fell_short: false,
             error: report.without_rows(),
             was_cancelled: false,

@@ -11,6 +11,7 @@ use super::spec::{Job, JobError, Tail};
 use super::{compare, overhead, what_if};
 use crate::duet::DuetError;
 use crate::duet::events::EventError;
+use crate::duet::render::machine;
 use crate::load::process::Generator;
 use crate::load::{Sketch, Trust};
 use crate::overhead::OverheadError;
@@ -103,6 +104,8 @@ pub struct Runner {
     pub prefix: String,
     /// Where source trees are that suites may name.
     pub trees: Option<PathBuf>,
+    /// The processor of the load generator.
+    pub processor: Option<usize>,
     /// The object store of storage transfers.
     pub store: Source,
 }
@@ -122,8 +125,12 @@ pub async fn run(
             let done = measure(experiment, runner, cancelled, tell).await?;
             let rows: Vec<Value> = done.sub_experiments.iter().map(row).collect();
             Ok(Outcome {
-                summary: json!({ "rows": rows }),
-                text: String::new(),
+                summary: json!({
+                    "rows": rows,
+                    "generator": generator(&done, runner),
+                    "noise": done.noise,
+                }),
+                text: format!("{}\n", machine(&done.noise)),
                 directory: done.directory,
                 fell_short: false,
                 was_cancelled: matches!(done.error, Some(RunError::Cancelled)),
@@ -151,7 +158,7 @@ async fn measure(
         out: runner.out.clone(),
         only: None,
         seed: 1,
-        processor: None,
+        processor: runner.processor,
         prefix: Some(runner.prefix.clone()),
         trust: Trust::default(),
         store: runner.store.clone(),
@@ -213,11 +220,19 @@ async fn measure(
     run::run(experiment, &settings, cancelled, &watch).await
 }
 
+/// What the load generator took, and where it ran.
+fn generator(done: &run::Done, runner: &Runner) -> Value {
+    let reports = done.sub_experiments.iter().map(|entry| &entry.report);
+    let took: u64 = reports.map(|report| report.processor_ns).sum();
+    json!({ "processor_ns": took, "processor": runner.processor })
+}
+
 /// A sub-experiment in short.
 fn row(entry: &Entry) -> Value {
     json!({
         "title": entry.title,
         "latency_ns": entry.report.to_first_byte.uncorrected_ns,
+        "corrected_ns": entry.report.to_first_byte.corrected_ns,
         "failed": entry.report.faults.values().sum::<u64>(),
         "starts": entry.starts,
         "steal_share": entry.steal_share,
@@ -253,8 +268,13 @@ async fn table(
         })
         .collect();
     Ok(Outcome {
-        summary: json!({ "rows": rows, "left_out": table.left_out }),
-        text: render::text(&table),
+        summary: json!({
+            "rows": rows,
+            "left_out": table.left_out,
+            "generator": generator(&done, runner),
+            "noise": done.noise,
+        }),
+        text: format!("{}{}\n", render::text(&table), machine(&done.noise)),
         directory: done.directory,
         fell_short: false,
         was_cancelled: matches!(done.error, Some(RunError::Cancelled)),

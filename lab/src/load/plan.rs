@@ -27,6 +27,9 @@ pub const BODY_MAX: usize = 8 << 20;
 /// Most bytes of an answer that a sample keeps.
 pub const CAPTURE_MAX: usize = 64 << 10;
 
+/// Most bytes that all samples keep of answers, in memory until the run ends.
+pub const CAPTURED_MAX: u64 = 1 << 30;
+
 /// A run of the load generator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -13,6 +13,7 @@ use super::layers::{LAYERS, Layers, NAMES, Stages};
 use super::render;
 use super::settings::OverheadError;
 use crate::run::environment::Environment;
+use crate::run::noise::{Noise, fdatasync};
 use crate::run::result;
 use crate::statistics::Tail;
 use crate::statistics::quantile::mean;
@@ -39,8 +40,8 @@ pub struct Report {
     pub left_out: Vec<String>,
     /// Functions that could not be removed, and why.
     pub left_behind: Option<String>,
-    /// Share of all processor time that the hypervisor took meanwhile.
-    pub steal_share: Option<f64>,
+    /// How noisy the machine of the client was.
+    pub noise: Noise,
     /// The machine of the client.
     pub environment: Environment,
     /// What the server says of itself.
@@ -202,11 +203,13 @@ impl Report {
     ///
     /// # Errors
     /// What the file system says.
-    pub fn create(&self, parent: &Path) -> Result<PathBuf, OverheadError> {
+    pub fn create(&mut self, parent: &Path) -> Result<PathBuf, OverheadError> {
         let failed = |path: &Path, error| OverheadError::File(path.to_owned(), error);
         fs::create_dir_all(parent).map_err(|error| failed(parent, error))?;
         let directory = create_directory(parent, &self.began_at.as_second().to_string())
             .map_err(|error| failed(parent, error))?;
+        // A device that cannot be measured says nothing.
+        self.noise.fdatasync = fdatasync(&directory).ok();
         self.write(&directory)
             .map_err(|error| failed(&directory, error))?;
         Ok(directory)
@@ -236,13 +239,14 @@ impl Report {
                 short
             })
             .collect();
-        json!({ "overhead": rows, "left_out": self.left_out, "steal_share": self.steal_share })
+        json!({ "overhead": rows, "left_out": self.left_out, "steal_share": self.noise.steal_share, "noise": self.noise })
     }
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::run::noise::Watched;
 
     /// A report with a warm and a cold row.
     pub fn report() -> Report {
@@ -283,7 +287,7 @@ pub(super) mod tests {
             .into(),
             left_out: vec!["image, node, cold: no request was cold".to_owned()],
             left_behind: None,
-            steal_share: None,
+            noise: Watched::begin().end(&Environment::read(), None),
             environment: Environment::read(),
             node: Value::Null,
         }

@@ -15,7 +15,8 @@ use crate::load::{Burst, Ended, Plan, Request, Round, Sample, Schedule, Sketch, 
 use crate::platform::client::Client;
 use crate::platform::hearth::{Hearth, HearthError};
 use crate::platform::package::archive;
-use crate::run::environment::{Environment, Steal};
+use crate::run::environment::Environment;
+use crate::run::noise::Watched;
 
 /// Requests to each function before its warm samples: they start an instance, and let its interpreter warm up.
 const WARM_UP: usize = 20;
@@ -91,7 +92,7 @@ impl Study<'_> {
             );
             self.deploy(target).await?;
         }
-        let (began_at, began, steal) = (Timestamp::now(), Instant::now(), Steal::read());
+        let (began_at, began, watched) = (Timestamp::now(), Instant::now(), Watched::begin());
         let (mut rows, mut left_out) = (Vec::new(), Vec::new());
         let mut keep = |row: Result<Row, String>| match row {
             Ok(row) => rows.push(row),
@@ -141,9 +142,7 @@ impl Study<'_> {
                 keep(row(self.hearth.client(), target, true, &own).await?);
             }
         }
-        let steal_share = steal
-            .zip(Steal::read())
-            .and_then(|(before, after)| after.share_since(before));
+        let environment = Environment::read();
         Ok(Report {
             lab_version: env!("CARGO_PKG_VERSION"),
             began_at,
@@ -154,8 +153,8 @@ impl Study<'_> {
             rows,
             left_out,
             left_behind: None,
-            steal_share,
-            environment: Environment::read(),
+            noise: watched.end(&environment, None),
+            environment,
             node,
         })
     }

@@ -13,7 +13,7 @@ const BLOCK_KB: usize = 64;
 const BESIDE: usize = 64 << 10;
 
 /// Instances that a chain may have, and one of its members.
-const INSTANCES_MAX: usize = 120;
+pub(crate) const INSTANCES_MAX: usize = 120;
 const CONCURRENCY_MAX: usize = 64;
 
 /// Longest time limit of a chain, in ms.

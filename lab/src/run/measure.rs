@@ -25,9 +25,6 @@ const KEEP_ALIVE: usize = 2;
 /// STeLLAR's time limit of a request.
 const TIMEOUT: Duration = Duration::from_mins(15);
 
-/// As much of an answer as has the request's id and one time stamp.
-const CAPTURE: usize = 4_096;
-
 /// Prepares, measures, writes files, removes.
 pub(super) async fn measure(
     context: &Context<'_>,
@@ -200,7 +197,7 @@ fn plan(
         connections: sizes.iter().copied().max().unwrap_or(1),
         keep_alive: KEEP_ALIVE,
         timeout_ms: TIMEOUT.as_millis() as u64,
-        capture_bytes: CAPTURE,
+        capture_bytes: experiment.capture_bytes(),
         // STeLLAR gives up after a tenth of what there would be if all bursts were like the first.
         faults_max: Some((experiment.bursts * sizes.first().copied().unwrap_or(1) / 10) as u64),
         processor: context.settings.processor,

@@ -3,6 +3,7 @@
 mod context;
 mod deploy;
 pub mod environment;
+mod error;
 mod measure;
 pub mod noise;
 mod pictures;
@@ -10,7 +11,6 @@ pub(crate) mod result;
 pub mod storage;
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -20,16 +20,17 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use tokio::sync::watch;
 
-use crate::load::process::{Generator, GeneratorError};
-use crate::load::{PlanError, Report, Sketch, Trust};
-use crate::platform::client::ClientError;
-use crate::platform::hearth::{Hearth, HearthError};
+use crate::load::process::Generator;
+use crate::load::{Report, Sketch, Trust};
+use crate::platform::hearth::Hearth;
 use crate::stellar::Experiment;
 use crate::stellar::files::{Log, create_directory};
-use crate::store::{Running, Source, StoreError};
+use crate::store::{Running, Source};
 
 use context::Context;
 use environment::Environment;
+pub use error::RunError;
+use noise::{Noise, Watched};
 pub use result::Entry;
 use result::Summary;
 
@@ -107,41 +108,6 @@ pub enum Event<'a> {
     Removing,
 }
 
-/// Why an experiment did not come to its end.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// There is no sub-experiment of this number.
-    #[error("there is no sub-experiment {0}; there are {1}, counted from 0")]
-    Only(usize, usize),
-    /// Files cannot be written.
-    #[error("{0}: {1}")]
-    File(PathBuf, #[source] io::Error),
-    /// The server refuses, or does not answer.
-    #[error(transparent)]
-    Client(#[from] ClientError),
-    /// A function cannot be prepared.
-    #[error(transparent)]
-    Hearth(#[from] HearthError),
-    /// A plan is beyond the load generator's limits.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    /// The load generator failed.
-    #[error(transparent)]
-    Generator(#[from] GeneratorError),
-    /// More requests failed than a tenth.
-    #[error("sub-experiment {0}: given up after {1} failed requests")]
-    TooManyFaults(usize, u64),
-    /// There is no store for storage transfers.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// It was cancelled.
-    #[error("cancelled")]
-    Cancelled,
-    /// Functions could not be removed.
-    #[error("left behind: {0}")]
-    LeftBehind(String),
-}
-
 /// An experiment that is over.
 #[derive(Debug)]
 pub struct Done {
@@ -149,6 +115,8 @@ pub struct Done {
     pub directory: PathBuf,
     /// What was measured, up to the first error.
     pub sub_experiments: Vec<Entry>,
+    /// How noisy the machine was.
+    pub noise: Noise,
     /// What ended it before its end.
     pub error: Option<RunError>,
 }
@@ -204,7 +172,10 @@ pub async fn run(
         "info",
         &format!("Started with random seed {}.", settings.seed),
     );
+    let watched = Watched::begin();
     let (results, error) = measure_all(&context, experiment).await;
+    let environment = Environment::read();
+    let noise = watched.end(&environment, Some(&context.directory));
     let left = remove_all(&context).await;
     // Not before the functions that use it.
     let stopped = match context.store.take() {
@@ -221,7 +192,8 @@ pub async fn run(
             Target::Endpoint(url) => Some(url),
             Target::Hearth(_) => None,
         },
-        environment: Environment::read(),
+        environment,
+        noise: &noise,
         node,
         sub_experiments: &results,
         error: error.as_ref().map(ToString::to_string),
@@ -237,6 +209,7 @@ pub async fn run(
     Ok(Done {
         directory: context.directory,
         sub_experiments: results,
+        noise,
         error,
     })
 }

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::environment::{Environment, Steal};
+
 /// Steps of the yardstick: some tenths of a millisecond.
 const STEPS: u32 = 200_000;
 
@@ -36,6 +38,37 @@ pub struct Noise {
     pub steal_share: Option<f64>,
     /// Of the device that the results are written to. None where it cannot be measured.
     pub fdatasync: Option<Fdatasync>,
+}
+
+/// A machine while something is measured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Watched {
+    yardstick_ns: f64,
+    steal: Option<Steal>,
+}
+
+impl Watched {
+    /// From now on.
+    pub fn begin() -> Self {
+        Self {
+            yardstick_ns: yardstick(),
+            steal: Steal::read(),
+        }
+    }
+
+    /// Up to now, with the device that the directory is on, if there is one yet.
+    pub fn end(self, environment: &Environment, directory: Option<&Path>) -> Noise {
+        let stolen = self.steal.zip(Steal::read());
+        Noise {
+            control: None,
+            yardstick_ns: [self.yardstick_ns, yardstick()],
+            clock_source: environment.clock_source.clone(),
+            clock_step_ns: environment.clock_step_ns,
+            steal_share: stolen.and_then(|(before, after)| after.share_since(before)),
+            // A device that cannot be measured says nothing.
+            fdatasync: directory.and_then(|directory| fdatasync(directory).ok()),
+        }
+    }
 }
 
 /// An A/A experiment.

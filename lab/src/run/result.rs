@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::environment::Environment;
+use super::noise::Noise;
 use crate::load::{Fault, Report, Sample};
 use crate::stellar::SubExperiment;
 
@@ -25,6 +26,7 @@ pub(super) struct Summary<'a> {
     pub(super) endpoint: Option<&'a String>,
     /// The machine that the load generator ran on.
     pub(super) environment: Environment,
+    pub(super) noise: &'a Noise,
     /// What the server says of itself.
     pub(super) node: Option<Value>,
     pub(super) sub_experiments: &'a [Entry],

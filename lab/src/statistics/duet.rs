@@ -49,10 +49,6 @@ pub struct Comparison {
     pub trials: usize,
     /// The median relative change and its intervals. The percentile interval decides.
     pub change: Intervals,
-    /// Whether that interval excludes 0, and on which side.
-    pub decision: Decision,
-    /// Whether a change was found that is small enough to be noise: below [`DOUBTFUL_BELOW`].
-    pub doubtful: bool,
 }
 
 /// Compares by the paired relative changes of all trials. None with fewer than [`TRIALS_MIN`] that count.
@@ -62,18 +58,9 @@ pub fn compare(trials: &[Trial], bootstrap: &Bootstrap) -> Option<Comparison> {
         return None;
     }
     let change = bootstrap.median(&changes)?;
-    let decision = if change.percentile.contains(0.0) {
-        Decision::NoChange
-    } else if change.percentile.low > 0.0 {
-        Decision::Slower
-    } else {
-        Decision::Faster
-    };
     Some(Comparison {
         trials: changes.len(),
         change,
-        decision,
-        doubtful: decision != Decision::NoChange && change.estimate.abs() < DOUBTFUL_BELOW,
     })
 }
 
@@ -86,21 +73,38 @@ pub struct Agreement {
     pub possible_change: bool,
     /// The first's median lies in the second's interval.
     pub covered: bool,
-    /// Each one's median lies in the other's interval.
-    pub covered_both: bool,
+    /// The second's median lies in the first's interval.
+    pub covers: bool,
 }
 
-impl Comparison {
+/// What a relative change with its intervals says of one experiment. A report has it among its verdicts only, which it keeps to itself
+/// where a version differs from itself.
+impl Intervals {
+    /// Whether the percentile interval excludes 0, and on which side.
+    pub fn decision(&self) -> Decision {
+        if self.percentile.contains(0.0) {
+            Decision::NoChange
+        } else if self.percentile.low > 0.0 {
+            Decision::Slower
+        } else {
+            Decision::Faster
+        }
+    }
+
+    /// Whether a change was found that is small enough to be noise: below [`DOUBTFUL_BELOW`].
+    pub fn is_doubtful(&self) -> bool {
+        self.decision() != Decision::NoChange && self.estimate.abs() < DOUBTFUL_BELOW
+    }
+
     /// Beside another experiment on the same benchmark.
     pub fn agreement(&self, other: &Self) -> Agreement {
-        let covers = |by: &Interval, one: &Self| by.contains(one.change.estimate);
-        let covered = covers(&other.change.percentile, self);
-        let found = |one: &Self| one.decision != Decision::NoChange;
+        let covers = |by: &Interval, one: &Self| by.contains(one.estimate);
+        let (one, two) = (self.decision(), other.decision());
         Agreement {
-            agree: self.decision == other.decision,
-            possible_change: found(self) != found(other),
-            covered,
-            covered_both: covered && covers(&self.change.percentile, other),
+            agree: one == two,
+            possible_change: (one == Decision::NoChange) != (two == Decision::NoChange),
+            covered: covers(&other.percentile, self),
+            covers: covers(&self.percentile, other),
         }
     }
 }
@@ -162,19 +166,24 @@ mod tests {
     #[test]
     fn of_equal_versions_hardly_any_is_found_to_differ() {
         let changed = (0..100)
-            .filter(|&seed| found(seed, 1.0).decision != Decision::NoChange)
+            .filter(|&seed| found(seed, 1.0).change.decision() != Decision::NoChange)
             .count();
         assert!(changed <= 4, "{changed}");
     }
 
     #[test]
     fn a_slower_and_a_faster_version_are_found() {
-        let decisions = |factor: f64| (0..20).map(move |seed| found(seed, factor).decision);
+        let decisions =
+            |factor: f64| (0..20).map(move |seed| found(seed, factor).change.decision());
         assert!(decisions(1.05).all(|decision| decision == Decision::Slower));
         assert!(decisions(0.90).all(|decision| decision == Decision::Faster));
         let slower = found(3, 1.05);
         assert!((0.03..0.07).contains(&slower.change.estimate), "{slower:?}");
-        assert!(slower.doubtful && !found(3, 1.5).doubtful && !found(3, 1.0).doubtful);
+        assert!(
+            slower.change.is_doubtful()
+                && !found(3, 1.5).change.is_doubtful()
+                && !found(3, 1.0).change.is_doubtful()
+        );
     }
 
     #[test]
@@ -191,12 +200,12 @@ mod tests {
     #[test]
     fn agreement_and_coverage_are_the_papers() {
         let (one, again, slower) = (found(1, 1.0), found(2, 1.0), found(3, 1.3));
-        let agreement = one.agreement(&again);
+        let agreement = one.change.agreement(&again.change);
         assert!(agreement.agree && !agreement.possible_change);
-        assert!(agreement.covered && agreement.covered_both);
-        let disagreement = one.agreement(&slower);
+        assert!(agreement.covered && agreement.covers);
+        let disagreement = one.change.agreement(&slower.change);
         assert!(!disagreement.agree && disagreement.possible_change);
-        assert!(!disagreement.covered && !disagreement.covered_both);
+        assert!(!disagreement.covered && !disagreement.covers);
     }
 
     #[test]

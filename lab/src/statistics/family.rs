@@ -58,7 +58,7 @@ pub fn verdicts(found: &[(Comparison, f64)], confidence: f64) -> Vec<Verdict> {
     for (rank, &index) in order.iter().enumerate() {
         let (comparison, p) = &found[index];
         stands &= *p <= alpha / (found.len() - rank) as f64;
-        verdicts[index] = match comparison.decision {
+        verdicts[index] = match comparison.change.decision() {
             Decision::NoChange => Verdict::NoChange,
             // A single benchmark is decided by its interval, as in the paper.
             _ if !stands && found.len() > 1 => Verdict::Possible,

@@ -4,11 +4,9 @@ mod check;
 
 use serde::{Deserialize, Serialize};
 
-/// Providers that functions are deployed to. One that is not named is Hearth.
-pub const DEPLOYED: [&str; 1] = ["hearth"];
-
-/// Providers that may be named when an endpoint is given: those of STeLLAR's own client speak HTTP with the function.
-pub const MEASURED: [&str; 7] = [
+/// Providers that STeLLAR knows, and Hearth. What is measured is this server or the endpoint, whatever a file names: its own files are
+/// read as they are.
+pub const PROVIDERS: [&str; 8] = [
     "hearth",
     "aws",
     "azure",
@@ -16,6 +14,7 @@ pub const MEASURED: [&str; 7] = [
     "google",
     "cloudflare",
     "aliyun",
+    "vhive",
 ];
 
 /// Functions that the lab brings along.
@@ -163,6 +162,15 @@ pub enum ExperimentError {
 }
 
 impl SubExperiment {
+    /// Bytes of an answer that are kept: as many as have the request's id and a time stamp of each function.
+    #[must_use]
+    pub(crate) fn capture_bytes(&self) -> usize {
+        match self.is_chain() {
+            true => 4_096,
+            false => 512,
+        }
+    }
+
     /// Whether its functions are members of a chain.
     #[must_use]
     pub fn is_chain(&self) -> bool {
@@ -171,7 +179,7 @@ impl SubExperiment {
 }
 
 impl Experiment {
-    /// Reads a configuration and checks it. With an endpoint nothing is deployed, and STeLLAR's own providers may be named.
+    /// Reads a configuration and checks it. With an endpoint nothing is deployed.
     ///
     /// # Errors
     /// The first thing that is wrong with it.
@@ -180,14 +188,13 @@ impl Experiment {
             return Err(ExperimentError::TooLarge);
         }
         let mut experiment: Self = serde_json::from_slice(text)?;
-        let known: &[&str] = if has_endpoint { &MEASURED } else { &DEPLOYED };
         if experiment.provider.is_empty() {
             experiment.provider = "hearth".to_owned();
         }
-        if !known.contains(&experiment.provider.as_str()) {
+        if !PROVIDERS.contains(&experiment.provider.as_str()) {
             return Err(ExperimentError::Provider(
                 experiment.provider,
-                known.join(", "),
+                PROVIDERS.join(", "),
             ));
         }
         let count = experiment.sub_experiments.len();

@@ -12,13 +12,19 @@ pub(super) struct Deciding(parking_lot::Mutex<HashMap<i64, Arc<Mutex<()>>>>);
 impl Deciding {
     /// Waits until nobody else decides on a function's versions. What they are now is to be read afterwards.
     pub async fn on(&self, function: i64) -> OwnedMutexGuard<()> {
-        let one = {
-            let mut all = self.0.lock();
-            // Without those that nobody holds or waits for.
-            all.retain(|_, one| Arc::strong_count(one) > 1);
-            all.entry(function).or_default().clone()
-        };
-        one.lock_owned().await
+        self.of(function).lock_owned().await
+    }
+
+    /// The same, if nobody does.
+    pub fn try_on(&self, function: i64) -> Option<OwnedMutexGuard<()>> {
+        self.of(function).try_lock_owned().ok()
+    }
+
+    fn of(&self, function: i64) -> Arc<Mutex<()>> {
+        let mut all = self.0.lock();
+        // Without those that nobody holds or waits for.
+        all.retain(|_, one| Arc::strong_count(one) > 1);
+        all.entry(function).or_default().clone()
     }
 }
 
@@ -33,9 +39,10 @@ mod tests {
         let _second = deciding.on(2).await;
         let mut again = Box::pin(deciding.on(1));
         assert!(futures_util::poll!(&mut again).is_pending());
+        assert!(deciding.try_on(1).is_none() && deciding.try_on(4).is_some());
         drop(first);
         let first = again.await;
-        assert_eq!(deciding.0.lock().len(), 2);
+        assert!(deciding.try_on(1).is_none() && deciding.try_on(2).is_none());
         drop(first);
         let _third = deciding.on(3).await;
         assert!(!deciding.0.lock().contains_key(&1));

@@ -26,11 +26,14 @@ pub enum LabError {
     /// Calls are being simulated for others.
     #[error("calls are simulated for others: try again in a moment")]
     Simulating,
-    /// It is too large, or all of them are.
+    /// Its files are too large, or all of them are.
     #[error(
-        "the files of an experiment have at most {FILES_MAX} bytes, all experiments together {ALL_MAX}: delete some"
+        "the files of an experiment have at most {FILES_MAX} bytes, all experiments together {ALL_MAX}"
     )]
-    Bytes,
+    Files,
+    /// So much is kept that there is no room for another one.
+    #[error("experiments and their files have {ALL_MAX} bytes: delete some of them")]
+    Kept,
     /// A path that no file has.
     #[error("the path of a file: 1 to {PATH_MAX} bytes, no empty part, `.` or `..`")]
     Path,

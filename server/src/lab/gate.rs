@@ -75,18 +75,22 @@ impl Lab {
         by: &Caller,
     ) -> Result<Deployed, LabError> {
         let engine = &self.0.engine;
-        let gate = self.gate(name).await?;
         let is_gated = code.is_some() || engine.changes_work(name, &patch)?;
+        let function = self.function_id(name)?;
+        // Those without a gate wait for nobody; the others in the order of their versions.
+        let _turn = match is_gated && self.gate(name).await?.is_some() {
+            true => Some(self.0.deciding.on(function).await),
+            false => None,
+        };
+        let gate = self.gate(name).await?;
         let Some(gate) = gate.filter(|_| is_gated) else {
             let view = engine.update(name, patch, code, meant).await?;
             return Ok(Deployed::active(view));
         };
         // Before anything is stored.
         self.has_room().await?;
-        let function = self.function_id(name)?;
         let events = self.saved_events(function, &gate).await?;
         let version = engine.add_version(name, patch, code, meant).await?;
-        let _turn = self.0.deciding.on(function).await;
         self.compare(name, version.version, &gate, events, by).await
     }
 
@@ -150,7 +154,10 @@ impl Lab {
         meant.check(view.revision()).map_err(EngineError::from)?;
         // Fails for a version that is not there.
         let gated = self.gated(name, version).await?;
-        if said.is_some_and(|said| said.state == GateState::Pending) {
+        let is_pending = said.is_some_and(|said| {
+            said.state == GateState::Pending && said.against == view.active_version
+        });
+        if is_pending {
             return Ok(gated);
         }
         self.has_room().await?;
@@ -200,7 +207,6 @@ impl Lab {
             return Ok(Deployed::active(view));
         }
         let (names, events): (Vec<String>, Vec<Value>) = events.into_iter().unzip();
-        self.overtake(view.id, version).await?;
         let config = json!({
             "kind": "duet",
             "first": format!("{name}@{against}"),
@@ -213,6 +219,8 @@ impl Lab {
         });
         let made = self.create(config.to_string().as_bytes(), by.name()).await;
         let experiment = made?.view.id;
+        // Not before there is room for this one.
+        self.overtake(view.id, version).await?;
         let within = Duration::from_secs(gate.within_s.into());
         let deadline = Timestamp::now().checked_add(within);
         let pending = PendingGate {
@@ -245,12 +253,15 @@ impl Lab {
         Ok(Deployed::Gated(Box::new(found.ok_or_else(missing)?)))
     }
 
-    /// Gives up the comparisons of a function's other versions: only the newest wish counts. It is the caller's turn.
+    /// Gives up a function's comparisons, of which only the newest counts, and that one is not begun yet. It is the caller's turn.
     async fn overtake(&self, function: i64, version: u32) -> Result<(), LabError> {
         let pending = self.0.store.pending_gates().await?;
         for other in pending.iter().filter(|other| other.function == function) {
             let _ = self.cancel(other.experiment).await;
-            let reason = format!("version {version} is to become active instead");
+            let reason = match other.version == version {
+                true => "another version became active meanwhile".to_owned(),
+                false => format!("version {version} is to become active instead"),
+            };
             self.decide(other, GateState::NotJudged, &reason).await?;
         }
         Ok(())

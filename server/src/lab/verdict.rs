@@ -29,7 +29,10 @@ impl Lab {
     }
 
     async fn look_at(&self, gate: &PendingGate) -> Result<(), LabError> {
-        let _turn = self.0.deciding.on(gate.function).await;
+        // Whose turn it is may be booting a version, and others wait here for theirs: it is looked at again in some seconds.
+        let Some(_turn) = self.0.deciding.try_on(gate.function) else {
+            return Ok(());
+        };
         if !self.is_pending(gate).await? {
             return Ok(());
         }

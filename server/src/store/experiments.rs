@@ -59,26 +59,24 @@ pub struct NewExperiment<'a> {
 }
 
 impl Store {
-    /// Creates an experiment, which waits for an agent, while all experiments stay within `most` bytes. Returns its id, or nothing if there
-    /// was no room.
-    pub async fn create_experiment(
-        &self,
-        new: NewExperiment<'_>,
-        most: u64,
-    ) -> Result<Option<i64>, StoreError> {
+    /// Bytes of all files and configurations.
+    pub async fn experiments_bytes(&self) -> Result<u64, StoreError> {
+        let bytes = sqlx::query_scalar!(
+            r#"SELECT (SELECT coalesce(sum(length(content)), 0) FROM experiment_files)
+               + (SELECT coalesce(sum(octet_length(config)), 0) FROM experiments) AS "bytes!: i64""#
+        )
+        .fetch_one(self.readers())
+        .await
+        .during("add up what experiments take")?;
+        Ok(unsigned(bytes))
+    }
+
+    /// Creates an experiment, which waits for an agent. Returns its id.
+    pub async fn create_experiment(&self, new: NewExperiment<'_>) -> Result<i64, StoreError> {
         let work = async {
             let now = Timestamp::now().as_microsecond();
             let queued = ExperimentState::Queued.code();
             let mut transaction = self.write().await?;
-            let kept = sqlx::query_scalar!(
-                r#"SELECT (SELECT coalesce(sum(length(content)), 0) FROM experiment_files)
-                   + (SELECT coalesce(sum(octet_length(config)), 0) FROM experiments) AS "bytes!: i64""#
-            )
-            .fetch_one(&mut *transaction)
-            .await?;
-            if unsigned(kept) + new.config.len() as u64 > most {
-                return Ok(None);
-            }
             let id = sqlx::query!(
                 "INSERT INTO experiments (kind, title, config, state, created_by, created_us) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
                 new.kind,
@@ -92,7 +90,7 @@ impl Store {
             .await?
             .last_insert_rowid();
             transaction.commit().await?;
-            Ok(Some(id))
+            Ok(id)
         };
         work.await.during("create an experiment")
     }
@@ -117,6 +115,26 @@ impl Store {
             .map(Row::read)
             .collect::<Result<_, _>>()
             .during("read an experiment")
+    }
+
+    /// The newest experiments with a result besides this one, those of this kind first, with their titles.
+    pub async fn other_experiments(
+        &self,
+        id: i64,
+        kind: &str,
+        limit: u32,
+    ) -> Result<Vec<(i64, String)>, StoreError> {
+        let rows = sqlx::query!(
+            r#"SELECT id AS "id!: i64", title FROM experiments WHERE result IS NOT NULL AND id <> ?1
+               ORDER BY kind = ?2 DESC, id DESC LIMIT ?3"#,
+            id,
+            kind,
+            limit
+        )
+        .fetch_all(self.readers())
+        .await
+        .during("list other experiments")?;
+        Ok(rows.into_iter().map(|row| (row.id, row.title)).collect())
     }
 
     /// How many experiments are not over.

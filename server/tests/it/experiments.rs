@@ -216,8 +216,8 @@ async fn bad_experiments_and_reports_are_refused() {
             "first: there is no function \"nobody\"",
         ),
         (
-            json!({"Provider": "aws", "SubExperiments": []}),
-            "known are: hearth",
+            json!({"Provider": "lambda", "SubExperiments": []}),
+            "known are: hearth, aws",
         ),
     ] {
         let problem = client

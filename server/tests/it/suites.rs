@@ -170,6 +170,7 @@ fn suite(server: &Server, directory: &TempDir, tool: &str, v1: &Path, v2: &Path)
         "0.05",
         "--resamples",
         "1000",
+        "--no-control",
     ]);
     command.arg("--v1").arg(v1).arg("--v2").arg(v2);
     command.arg("--out").arg(directory.path().join("suites"));

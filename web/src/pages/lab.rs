@@ -288,8 +288,10 @@ pub struct ExperimentComparePage {
     pub differences: ResultTable,
     /// Why that is nothing.
     pub nothing: &'static str,
+    /// Whether two duets agree; empty if they are not two.
+    pub agreement: String,
     /// Plots of both, those of the same name beside each other.
     pub plots: Vec<[ComparedPlot; 2]>,
-    /// Pairs that are not shown.
+    /// Plots that are not shown.
     pub plots_left: usize,
 }

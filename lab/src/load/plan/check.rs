@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    Arrivals, BODY_MAX, CAPTURE_MAX, CONNECTIONS_MAX, DURATION_MAX, Plan, PlanError, RATE_MAX,
-    REQUESTS_MAX, Request, Round, Schedule, TIMEOUT_MAX,
+    Arrivals, BODY_MAX, CAPTURE_MAX, CAPTURED_MAX, CONNECTIONS_MAX, DURATION_MAX, Plan, PlanError,
+    RATE_MAX, REQUESTS_MAX, Request, Round, Schedule, TIMEOUT_MAX,
 };
 
 fn refuse(field: &'static str, rule: impl Into<String>) -> Result<(), PlanError> {
@@ -77,6 +77,10 @@ impl Plan {
         }
         if !(1..=REQUESTS_MAX).contains(&count) {
             return refuse("rounds", format!("1 to {REQUESTS_MAX} requests in all"));
+        }
+        if count.saturating_mul(self.capture_bytes as u64) > CAPTURED_MAX {
+            let rule = format!("at most {CAPTURED_MAX} for all requests together");
+            return refuse("capture_bytes", rule);
         }
         let longest = milliseconds(DURATION_MAX);
         demand(pauses <= longest, "pause_ms", "at most 24 h in all")

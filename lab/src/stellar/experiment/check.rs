@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::{Experiment, FUNCTIONS, SubExperiment};
-use crate::load::plan::{CONNECTIONS_MAX, DURATION_MAX, REQUESTS_MAX};
+use crate::load::plan::{CAPTURED_MAX, CONNECTIONS_MAX, DURATION_MAX, REQUESTS_MAX};
+use crate::platform::chain::INSTANCES_MAX as CHAIN_INSTANCES_MAX;
 use crate::stellar::{duration, schedule};
 use crate::store::OBJECT_MAX;
 
@@ -36,6 +37,9 @@ const IDLE_TIMEOUT_MAX: u32 = 86_400;
 
 /// Longest chain: what a chain of Hearth may have in members.
 const CHAIN_MAX: usize = 64;
+
+/// Most instances of all chains at a time.
+const CHAINS_INSTANCES_MAX: usize = 480;
 
 /// Largest payload that a chain's functions hand on, in bytes: what a chain may have, less what is beside it.
 const TRANSFER_MAX: usize = (64 << 20) - (1 << 20);
@@ -148,9 +152,12 @@ impl SubExperiment {
             one_of(&self.visualization, &known, "Visualization")?;
         }
         let largest = self.largest_burst();
-        if self.bursts.saturating_mul(largest) > REQUESTS_MAX as usize {
-            let rule = format!("with BurstSizes more than {REQUESTS_MAX} requests");
-            return Err(("Bursts", rule));
+        let most = REQUESTS_MAX.min(CAPTURED_MAX / self.capture_bytes() as u64);
+        if self.bursts.saturating_mul(largest) as u64 > most {
+            return Err((
+                "Bursts",
+                format!("with BurstSizes more than {most} requests"),
+            ));
         }
         if schedule::seconds(self) > DURATION_MAX.as_secs_f64() {
             return Err(("IATSeconds", "with Bursts more than 24 h".to_owned()));
@@ -254,6 +261,19 @@ impl Experiment {
         }
         if at_once(&|one| one.parallelism) > PARALLELISM_MAX {
             return refuse("Parallelism", format!("{PARALLELISM_MAX} functions"));
+        }
+        let instances = |one: &SubExperiment| match one.is_chain() {
+            // All of them run from the chain's beginning on.
+            true => {
+                let members = one.data_transfer_chain_length;
+                let each = members.saturating_mul(one.largest_burst());
+                one.parallelism * each.min(CHAIN_INSTANCES_MAX)
+            }
+            false => 0,
+        };
+        if at_once(&instances) > CHAINS_INSTANCES_MAX {
+            let most = format!("{CHAINS_INSTANCES_MAX} instances of chains");
+            return refuse("Parallelism", most);
         }
         // Each function of a chain has it, too.
         let payloads = |one: &SubExperiment| {

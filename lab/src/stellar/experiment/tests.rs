@@ -69,23 +69,54 @@ fn refusal(value: &Value, has_endpoint: bool) -> String {
         .unwrap_or_else(|error| error.to_string())
 }
 
+/// The example of STeLLAR's own documentation, as it is.
+#[test]
+fn a_file_for_another_provider_is_read_as_it_is() {
+    let text = r#"{"Sequential":true,"Provider":"aliyun","SubExperiments":[{"Title":"warm","Bursts":5,"BurstSizes":[1],"IATType":"deterministic","IATSeconds":1,"DesiredServiceTimes":["0ms"],"Routes":["invoke/hello"]}]}"#;
+    let experiment = Experiment::read(text.as_bytes(), false).expect("it is read");
+    assert_eq!(experiment.provider, "aliyun");
+    assert_eq!(experiment.sub_experiments[0].function, "hellopy");
+}
+
+#[test]
+fn what_would_take_the_host_is_refused() {
+    let with = |fields: Value| {
+        changed(|value| {
+            let one = value["SubExperiments"][0]
+                .as_object_mut()
+                .expect("an object");
+            one.extend(fields.as_object().expect("fields").clone());
+        })
+    };
+    // 60 members each, of two instances.
+    let chains = |parallelism: usize| {
+        with(json!({"Parallelism": parallelism, "DataTransferChainLength": 60, "BurstSizes": [2]}))
+    };
+    assert_eq!(refusal(&chains(4), false), "");
+    let text = refusal(&chains(5), false);
+    assert!(
+        text.contains("Parallelism") && text.contains("480 instances of chains"),
+        "{text}"
+    );
+    let answers = |bursts: usize| with(json!({"Bursts": bursts, "BurstSizes": [100]}));
+    assert_eq!(refusal(&answers(20_971), false), "");
+    let text = refusal(&answers(20_972), false);
+    assert!(text.contains("more than 2097152 requests"), "{text}");
+}
+
 #[test]
 fn other_providers_are_refused_with_the_list() {
     let on = |provider: &str| changed(|value| value["Provider"] = json!(provider));
-    for provider in ["aws", "aliyun", "Hearth", "localhost:8080"] {
-        let text = refusal(&on(provider), false);
-        assert!(
-            text.contains(provider) && text.ends_with("known are: hearth"),
-            "{text}"
-        );
+    let list = "known are: hearth, aws, azure, gcr, google, cloudflare, aliyun, vhive";
+    for has_endpoint in [false, true] {
+        for provider in ["Hearth", "lambda", "localhost:8080"] {
+            let text = refusal(&on(provider), has_endpoint);
+            assert!(text.contains(provider) && text.ends_with(list), "{text}");
+        }
+        for provider in ["", "aws", "aliyun", "vhive"] {
+            assert_eq!(refusal(&on(provider), has_endpoint), "", "{provider}");
+        }
     }
-    assert_eq!(refusal(&on(""), false), "");
-    assert_eq!(refusal(&on("aliyun"), true), "");
-    let text = refusal(&on("localhost"), true);
-    assert!(
-        text.contains("hearth, aws, azure, gcr, google, cloudflare, aliyun"),
-        "{text}"
-    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What is said of an experiment's result beside its figures.
 
-use hearth_lab::duet::render::certificate;
+use hearth_lab::duet::render::{certificate, machine};
+use hearth_lab::plot::format::time;
 use hearth_lab::run::noise::Noise;
 use hearth_lab::suite::Suite;
 use serde_json::Value;
@@ -29,7 +30,12 @@ pub(super) fn remarks(view: &ExperimentView) -> Vec<String> {
         remarks.extend(suite.lines().iter().map(|line| format!("{line}.")));
     }
     let noise = serde_json::from_value::<Noise>(result["noise"].clone());
-    remarks.extend(noise.ok().map(|noise| sentence(&certificate(&noise))));
+    let said = |noise: Noise| match result["benchmarks"].is_array() {
+        true => certificate(&noise),
+        false => machine(&noise),
+    };
+    remarks.extend(noise.ok().map(|noise| sentence(&said(noise))));
+    remarks.extend(generator(&result["generator"]));
     let steal = result["steal_share"].as_f64();
     if let Some(steal) = steal.filter(|steal| *steal > 0.01) {
         remarks.push(format!(
@@ -50,10 +56,19 @@ pub(super) fn remarks(view: &ExperimentView) -> Vec<String> {
     }
     if result["rows"].is_array() {
         remarks.push(
-            "Time to the first byte. TMR: p99 over the median. MR and TR: median and p99 over the warm median.".to_owned(),
+            "Time from sending to the first byte, not corrected for coordinated omission. TMR: p99 over the median. MR and TR: median and p99 over the warm median.".to_owned(),
         );
     }
     remarks
+}
+
+/// What the load generator took.
+fn generator(generator: &Value) -> Option<String> {
+    let took = time(generator["processor_ns"].as_f64()?);
+    Some(match generator["processor"].as_u64() {
+        Some(processor) => format!("The load generator took {took} of processor {processor}."),
+        None => format!("The load generator took {took} of processor time."),
+    })
 }
 
 /// What a gate decided.

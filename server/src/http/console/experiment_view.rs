@@ -268,14 +268,14 @@ fn ratio(value: &Value) -> String {
 }
 
 /// A configuration as it is shown: it may have megabytes of events.
-pub(super) fn cut(mut config: String) -> String {
+pub(super) fn cut(id: i64, mut config: String) -> String {
     if config.len() > CONFIG_MAX {
         let all = config.len();
         config.truncate(config.floor_char_boundary(CONFIG_MAX));
         let left = bytes((all - config.len()) as u64);
         let _ = write!(
             config,
-            "\n… {left} more: GET /api/v1/experiments/{{id}} has all of it"
+            "\n… {left} more: GET /api/v1/experiments/{id} has all of it"
         );
     }
     config

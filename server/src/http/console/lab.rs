@@ -132,7 +132,9 @@ pub async fn create(State(app): State<App>, submitted: Submitted) -> Result<Resp
             viewer.audit().detail(made.view.title);
             Ok(go(&submitted.headers, &format!("/lab/{}", made.view.id)))
         }
-        Err(error @ (LabError::Job(_) | LabError::NoFunction(..) | LabError::Full)) => {
+        Err(
+            error @ (LabError::Job(_) | LabError::NoFunction(..) | LabError::Full | LabError::Kept),
+        ) => {
             let fields = match &error {
                 LabError::Job(error) if is_suite => lab_suite::at_a_field(error),
                 _ => None,
@@ -228,7 +230,10 @@ pub async fn one(
         plots_left,
         files: files(&found),
         others: others(&app, &found).await?,
-        config: cut(serde_json::to_string_pretty(&found.config).unwrap_or_default()),
+        config: cut(
+            found.view.id,
+            serde_json::to_string_pretty(&found.config).unwrap_or_default(),
+        ),
     };
     page.chrome.notice = (query.notice == "cancelled").then(|| "Experiment cancelled.".to_owned());
     Ok(respond::page(StatusCode::OK, &page))
@@ -239,10 +244,7 @@ async fn others(app: &App, found: &ExperimentDetail) -> Result<Vec<(i64, String)
     if found.view.result.is_none() {
         return Ok(Vec::new());
     }
-    let mut others = app.lab.list(i64::MAX, PAGE).await?;
-    others.retain(|one| one.id != found.view.id && one.result.is_some());
-    others.sort_by_key(|one| one.kind != found.view.kind);
-    Ok(others.into_iter().map(|one| (one.id, one.title)).collect())
+    Ok(app.lab.others(&found.view, PAGE).await?)
 }
 
 /// `GET /lab/{id}/files/{path}`.

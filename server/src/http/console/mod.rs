@@ -41,6 +41,7 @@ mod invoke;
 mod lab;
 mod lab_compare;
 mod lab_config;
+mod lab_differences;
 mod lab_suite;
 mod latency;
 mod latency_cell;

@@ -34,7 +34,7 @@ use crate::model::{FunctionView, Right, VersionView};
         (status = 202, description = "The version, which is compared before it becomes active", body = VersionView,
             headers(("Location" = String, description = "The experiment"))),
     ),
-    extensions(("x-tagged" = json!("change")), ("x-errors" = json!(["not_found", "function_is_copy", "invalid_field", "import_failed", "host_exhausted", "shutting_down", "too_many_requests"]))),
+    extensions(("x-tagged" = json!("change")), ("x-errors" = json!(["not_found", "function_is_copy", "invalid_field", "import_failed", "host_exhausted", "shutting_down", "too_many_requests", "payload_too_large"]))),
 )]
 pub async fn activate(
     asked: Allowed<Write>,

@@ -24,8 +24,7 @@ async fn comparisons_are_of_the_function_that_has_the_name_now() {
             config,
             created_by: "ada",
         };
-        let id = store.create_experiment(new, 1_000).await.unwrap();
-        let id = id.expect("there is room");
+        let id = store.create_experiment(new).await.unwrap();
         store.start_experiment().await.unwrap().expect("it waits");
         begun = Timestamp::now();
         let end = ExperimentEnd {
@@ -47,35 +46,44 @@ async fn comparisons_are_of_the_function_that_has_the_name_now() {
 }
 
 #[tokio::test]
-async fn all_experiments_stay_within_their_bytes() {
+async fn files_and_configurations_are_added_up() {
     let fixture = Fixture::new().await;
     let store = &fixture.store;
-    let new = || NewExperiment {
-        kind: "duet",
-        title: "one",
-        config: "{\"first\": \"ä\"}",
-        created_by: "ada",
-    };
-    let bytes = new().config.len() as u64;
-    let first = store.create_experiment(new(), bytes).await.unwrap();
-    let first = first.expect("there is room");
-    let full = store.create_experiment(new(), 2 * bytes - 1).await.unwrap();
-    assert_eq!(full, None);
+    assert_eq!(store.experiments_bytes().await.unwrap(), 0);
+    let config = "{\"first\": \"ä\"}";
+    let bytes = config.len() as u64;
+    for kind in ["duet", "tail", "duet"] {
+        let title = kind;
+        let new = NewExperiment {
+            kind,
+            title,
+            config,
+            created_by: "ada",
+        };
+        store.create_experiment(new).await.unwrap();
+    }
+    assert_eq!(store.experiments_bytes().await.unwrap(), 3 * bytes);
     store.start_experiment().await.unwrap().expect("it waits");
     let add = async |most| {
-        let added = store
-            .add_experiment_file(first, "a", b"12345", [5, most])
-            .await;
+        let added = store.add_experiment_file(1, "a", b"12345", [5, most]).await;
         added.unwrap()
     };
-    assert_eq!(
-        add(bytes + 4).await,
-        Some(false),
-        "its configuration counts"
-    );
-    assert_eq!(add(bytes + 5).await, Some(true));
-    let full = store.create_experiment(new(), 2 * bytes + 4).await.unwrap();
-    assert_eq!(full, None, "its file counts");
-    let fits = store.create_experiment(new(), 2 * bytes + 5).await.unwrap();
-    assert!(fits.is_some());
+    assert_eq!(add(3 * bytes + 4).await, Some(false));
+    assert_eq!(add(3 * bytes + 5).await, Some(true));
+    assert_eq!(store.experiments_bytes().await.unwrap(), 3 * bytes + 5);
+
+    assert_eq!(store.other_experiments(3, "duet", 9).await.unwrap(), []);
+    for id in 1..=2 {
+        let end = ExperimentEnd {
+            state: ExperimentState::Succeeded,
+            error: None,
+            result: Some(json!({})),
+        };
+        assert!(store.end_experiment(id, &end).await.unwrap());
+        store.start_experiment().await.unwrap();
+    }
+    let others = store.other_experiments(3, "duet", 9).await.unwrap();
+    let ids: Vec<i64> = others.iter().map(|(id, _)| *id).collect();
+    assert_eq!(ids, [1, 2], "those of its kind first");
+    assert_eq!(store.other_experiments(1, "x", 9).await.unwrap()[0].0, 2);
 }

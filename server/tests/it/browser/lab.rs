@@ -77,8 +77,9 @@ async fn an_experiment_is_created_watched_and_read() {
     browser.wait_for_text("#experiment-state", "done").await;
     browser.wait_for_text("#files", "experiment.json").await;
     let plots = "return Array.from(document.querySelectorAll('.experiment-plot img')) \
-        .filter((image) => image.complete && image.naturalWidth > 0).length === 2;";
-    browser.wait_until("both plots are drawn", plots).await;
+        .filter((image) => image.complete && image.naturalWidth > 0).length === 4;";
+    let both = "distributions and percentiles of both are drawn";
+    browser.wait_until(both, plots).await;
     let stellar = browser.path().await;
     browser
         .pictures(
@@ -110,7 +111,7 @@ async fn two_runs_are_seen_as_they_come_and_side_by_side() {
         let made = client.post("/api/v1/experiments", &config).await;
         made.expect(201).json()["id"].clone()
     };
-    let (first, second) = (run("early", 5, 0).await, run("<i>late", 10, 1).await);
+    let (first, second) = (run("early", 5, 0).await, run("<i>late", 20, 1).await);
     let browser = Browser::start(DESKTOP, false).await;
     log_in(&browser, &server).await;
     let path = format!("/lab/{second}");

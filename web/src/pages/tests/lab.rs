@@ -107,6 +107,7 @@ fn compared() -> ExperimentComparePage {
         runs: [run.clone(), run],
         differences: one.result,
         nothing: "Nothing.",
+        agreement: "Of 2 benchmarks the runs agree on 1.".to_owned(),
         plots: vec![[plot, none]],
         plots_left: 2,
     }

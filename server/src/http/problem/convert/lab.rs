@@ -15,7 +15,7 @@ impl From<LabError> for Problem {
             LabError::Job(_) | LabError::NoFunction(..) | LabError::Path => {
                 ProblemCode::InvalidExperiment
             }
-            LabError::Bytes => ProblemCode::PayloadTooLarge,
+            LabError::Files | LabError::Kept => ProblemCode::PayloadTooLarge,
             LabError::Simulating => {
                 // A simulation of much takes seconds.
                 return Self::new(ProblemCode::TooManyRequests, error.to_string())
