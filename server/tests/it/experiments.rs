@@ -8,6 +8,8 @@ use tokio::process::{Child, Command};
 
 use crate::support::{Client, Server, TOKEN, eventually, signal};
 
+/// Of each row of a tail table: the fewest that there may be.
+const SAMPLES: u64 = 100;
 const EXPERIMENTS: &str = "/api/v1/experiments";
 
 /// An agent of the server's, which ends with the test.
@@ -87,6 +89,47 @@ fn stellar(bursts: u32, pause: u32) -> Value {
     json!({"SubExperiments": [
         {"Title": "warm & short", "Bursts": bursts, "BurstSizes": [2], "IATSeconds": pause}
     ]})
+}
+
+#[tokio::test]
+async fn an_agent_makes_the_tail_table() {
+    let server = Server::start();
+    let client = server.client();
+    let _agent = agent(&server);
+    let config = json!({"kind": "tail", "samples": SAMPLES, "factors": ["node-warm"]});
+    let found = ended(&client, &config).await;
+    assert_eq!(found["state"], "succeeded", "{found}");
+    let rows = found["result"]["rows"].as_array().expect("rows");
+    let titles: Vec<&Value> = rows.iter().map(|row| &row["title"]).collect();
+    assert_eq!(titles, ["warm", "node-warm"], "{found}");
+    for row in rows {
+        assert_eq!(row["failed"], 0, "{row}");
+        assert!(
+            row["latency_ns"]["count"].as_u64() >= Some(SAMPLES),
+            "{row}"
+        );
+        assert!(row["ratios"]["mr"].as_f64() > Some(0.0), "{row}");
+    }
+    let yardstick = &found["result"]["noise"]["yardstick_ns"];
+    assert!(yardstick[0].as_f64() > Some(0.0), "{found}");
+    let files = found["files"].as_array().expect("files");
+    for file in [
+        "table.json",
+        "table.csv",
+        "cdf.svg",
+        "histogram.svg",
+        "percentiles.svg",
+    ] {
+        assert!(
+            files.iter().any(|one| one["path"] == file),
+            "{file}: {files:?}"
+        );
+    }
+    let address = format!("{EXPERIMENTS}/{}/files/table.csv", found["id"]);
+    let table = client.get(&address).await.expect(200).text();
+    assert_eq!(table.lines().count(), 3, "{table}");
+    assert!(table.starts_with("factor,samples,median_ms"), "{table}");
+    assert!(functions(&client).await.is_empty());
 }
 
 #[tokio::test]

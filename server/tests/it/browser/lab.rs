@@ -142,6 +142,9 @@ async fn two_runs_are_seen_as_they_come_and_side_by_side() {
             &[("lab-compared", &compared), ("lab-pictures", &path)],
         )
         .await;
+    browser.open(&server, &path).await;
+    let png = browser.png(".experiment-plot [data-png]").await;
+    assert!(png.0 >= 820 && png.1 >= 280, "{png:?}");
     browser
         .open(&server, "/lab/compare?first=1&second=77")
         .await;
