@@ -11,6 +11,7 @@ use clap::Args;
 use super::run::{Server, block_on};
 use super::store::Stored;
 use crate::job::agent::Agent;
+use crate::job::endpoints::Allowed;
 use crate::load::process::Generator;
 use crate::store::Program;
 
@@ -28,6 +29,9 @@ pub(super) struct Run {
     /// Directory with source trees that experiments of the kind suite may name; their packages are installed, and their tests compiled, here
     #[arg(long, value_name = "DIR")]
     trees: Option<PathBuf>,
+    /// Address whose scheme, host and port experiments may send requests to, or "any"; may be repeated
+    #[arg(long, value_name = "URL")]
+    endpoint: Vec<Allowed>,
     /// Processor for the load generator
     #[arg(long)]
     processor: Option<usize>,
@@ -48,6 +52,7 @@ impl Run {
             generator,
             out: self.out.or_else(|| made.clone()).unwrap_or_default(),
             trees: self.trees,
+            endpoints: self.endpoint.into_iter().collect(),
             processor: self.processor,
             store,
         };

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::run::{TELL_EVERY, block_on, writable};
 use super::{COULD_NOT_RUN, FELL_SHORT};
+use crate::job::endpoints::Endpoints;
 use crate::job::run::{Progress, Runner, run};
 use crate::job::spec::Job;
 use crate::load::process::Generator;
@@ -38,6 +39,7 @@ pub(super) fn run_file(
         prefix: format!("lab-{:x}", Timestamp::now().as_millisecond()),
         // Suites name directories below the present one.
         trees: Some(std::env::current_dir()?),
+        endpoints: Endpoints::Any,
         store,
         processor,
     };
@@ -60,7 +62,7 @@ pub(super) fn run_file(
 }
 
 /// A line now and then.
-fn tell(last: &Mutex<Option<Instant>>, progress: &Progress) {
+pub(super) fn tell(last: &Mutex<Option<Instant>>, progress: &Progress) {
     let mut last = last
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -92,7 +92,7 @@ impl Run {
                 .context(name);
         }
         let experiment = Experiment::read(&text, self.endpoint.is_some()).context(name)?;
-        let target = match self.endpoint {
+        let target = match self.endpoint.or_else(|| experiment.endpoint.clone()) {
             Some(url) => Target::Endpoint(url),
             None => Target::Hearth(Hearth::new(self.server.client()?)),
         };

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use super::endpoints::Endpoints;
 use super::run::{JobRunError, Outcome, Progress, Runner, run};
 use super::spec::Job;
 use crate::load::process::Generator;
@@ -56,6 +57,8 @@ pub struct Agent {
     pub out: PathBuf,
     /// Where source trees are that suites may name.
     pub trees: Option<PathBuf>,
+    /// Addresses that experiments may name.
+    pub endpoints: Endpoints,
     /// The processor of the load generator.
     pub processor: Option<usize>,
     /// The object store of storage transfers.
@@ -174,6 +177,7 @@ impl Agent {
             out: out.to_owned(),
             prefix: assigned.prefix.clone(),
             trees: self.trees.clone(),
+            endpoints: self.endpoints.clone(),
             processor: self.processor,
             store: self.store.clone(),
         };

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::endpoints::Endpoints;
 use super::spec::{Job, JobError, Tail};
-use super::{compare, overhead, what_if};
+use super::{compare, load, overhead, what_if};
 use crate::duet::DuetError;
 use crate::duet::events::EventError;
 use crate::duet::render::machine;
@@ -86,6 +87,9 @@ pub enum JobRunError {
     /// The agent has no trees.
     #[error("this agent has no source trees: hearth lab agent --trees DIR gives it some")]
     NoTrees,
+    /// The agent sends nothing there.
+    #[error("this agent sends no requests to {0}: hearth lab agent --endpoint {0} allows it")]
+    Endpoint(String),
     /// There are no events.
     #[error(transparent)]
     Event(#[from] EventError),
@@ -104,6 +108,8 @@ pub struct Runner {
     pub prefix: String,
     /// Where source trees are that suites may name.
     pub trees: Option<PathBuf>,
+    /// Addresses that experiments may name.
+    pub endpoints: Endpoints,
     /// The processor of the load generator.
     pub processor: Option<usize>,
     /// The object store of storage transfers.
@@ -137,6 +143,7 @@ pub async fn run(
                 error: done.error.map(|error| error.to_string()),
             })
         }
+        Job::Load(settings) => load::run::run(settings, runner, cancelled, tell).await,
         Job::Tail(tail) => table(tail, runner, cancelled, tell).await,
         Job::Overhead(settings) => overhead::run(settings, runner, cancelled, tell).await,
         Job::WhatIf(settings) => what_if::run(settings, runner, cancelled).await,
@@ -151,9 +158,16 @@ async fn measure(
     runner: &Runner,
     cancelled: watch::Receiver<bool>,
     tell: &(dyn Fn(Progress) + Sync),
-) -> Result<run::Done, RunError> {
+) -> Result<run::Done, JobRunError> {
+    let target = match &experiment.endpoint {
+        Some(url) => {
+            runner.endpoints.check(url)?;
+            Target::Endpoint(url.clone())
+        }
+        None => Target::Hearth(Hearth::new(runner.client.clone())),
+    };
     let settings = Settings {
-        target: Target::Hearth(Hearth::new(runner.client.clone())),
+        target,
         generator: runner.generator.clone(),
         out: runner.out.clone(),
         only: None,
@@ -217,7 +231,7 @@ async fn measure(
         progress.rows.clone_from(&rows);
         tell(progress);
     };
-    run::run(experiment, &settings, cancelled, &watch).await
+    Ok(run::run(experiment, &settings, cancelled, &watch).await?)
 }
 
 /// What the load generator took, and where it ran.

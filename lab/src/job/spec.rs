@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::duet::Duet;
+use super::load::Load;
 use super::overhead::Overhead;
 use super::replay::Replay;
 use super::suite::Suite;
@@ -22,6 +23,8 @@ use crate::table::factors::{self, FACTORS, PAPER_SAMPLES, SAMPLES_MIN};
 pub enum Job {
     /// STeLLAR's format.
     Stellar(Experiment),
+    /// Requests to a function, a chain or an address.
+    Load(Load),
     /// The tail table.
     Tail(Tail),
     /// What each layer has of an invocation's time.
@@ -65,7 +68,7 @@ pub enum JobError {
     Json(#[from] serde_json::Error),
     /// There is no such kind.
     #[error(
-        "kind: {0:?} is none of tail, overhead, duet, replay, suite, whatif; an experiment of STeLLAR's has no kind"
+        "kind: {0:?} is none of load, tail, overhead, duet, replay, suite, whatif; an experiment of STeLLAR's has no kind"
     )]
     Kind(String),
     /// STeLLAR's format is not kept.
@@ -100,6 +103,7 @@ impl Job {
         let value: Value = serde_json::from_slice(text)?;
         let job = match value["kind"].clone() {
             Value::Null => Self::Stellar(Experiment::read(text, false)?),
+            Value::String(kind) if kind == "load" => Self::Load(serde_json::from_value(value)?),
             Value::String(kind) if kind == "tail" => Self::Tail(serde_json::from_value(value)?),
             Value::String(kind) if kind == "overhead" => {
                 Self::Overhead(serde_json::from_value(value)?)
@@ -118,6 +122,7 @@ impl Job {
         };
         match &job {
             Self::Stellar(_) => {}
+            Self::Load(load) => load.check()?,
             Self::Tail(tail) => drop(tail.experiment()?),
             Self::Overhead(overhead) => drop(overhead.settings("")?),
             Self::Duet(duet) => drop(duet.settings(Vec::new())?),
@@ -128,10 +133,11 @@ impl Job {
         Ok(job)
     }
 
-    /// `stellar`, `tail`, `overhead`, `duet`, `replay`, `suite` or `whatif`.
+    /// `stellar`, `load`, `tail`, `overhead`, `duet`, `replay`, `suite` or `whatif`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Stellar(_) => "stellar",
+            Self::Load(_) => "load",
             Self::Tail(_) => "tail",
             Self::Overhead(_) => "overhead",
             Self::Duet(_) => "duet",
@@ -141,13 +147,14 @@ impl Job {
         }
     }
 
-    /// The functions that it compares, each with the field that names it; nothing for those that compare nothing.
+    /// The functions that it is about, each with the field that names it; nothing for those that bring their own.
     ///
     /// # Errors
     /// A field that names no function.
     pub fn subjects(&self) -> Result<Vec<(&'static str, Subject)>, JobError> {
         Ok(match self {
             Self::Stellar(_) | Self::Tail(_) | Self::Overhead(_) | Self::Suite(_) => Vec::new(),
+            Self::Load(load) => Vec::from_iter(load.subject()?.map(|one| ("function", one))),
             Self::Duet(duet) => duet.subjects()?.into(),
             Self::Replay(replay) => replay.subjects()?.into(),
             Self::WhatIf(what_if) => vec![("function", what_if.subject()?)],
@@ -171,6 +178,7 @@ impl Job {
                 };
                 format!("{}{more}", titles.join(", "))
             }
+            Self::Load(load) => load.title(),
             Self::Tail(_) => "Tail latency of this server by factor".to_owned(),
             Self::WhatIf(what_if) => format!("Which settings keep {} warm?", what_if.function),
             Self::Overhead(_) => "Where a small invocation's time goes".to_owned(),
@@ -303,6 +311,20 @@ mod tests {
         ]});
         let job = read(&stellar).expect("an experiment");
         assert_eq!((job.kind(), job.title().as_str()), ("stellar", "warm"));
+        let load = json!({"kind": "load", "function": "hello", "rate": 100, "duration_s": 1});
+        let load = read(&load).expect("a load");
+        assert_eq!(
+            (load.kind(), load.title().as_str()),
+            ("load", "How fast is hello at 100 requests per second?")
+        );
+        let subjects = load.subjects().expect("a function");
+        assert_eq!(subjects[0].1.function, "hello");
+        let load = json!({"kind": "load", "chain": "shop", "path": "/cart", "connections": 4});
+        let load = read(&load).expect("a load");
+        assert_eq!(
+            (load.subjects().expect("none").len(), load.title().as_str()),
+            (0, "How fast is shop/cart, 4 requests at a time?")
+        );
         let job = read(&json!({"kind": "tail", "factors": ["cold"]})).expect("a table");
         assert_eq!(job.kind(), "tail");
         let job = read(&json!({"kind": "overhead", "cold": 5})).expect("a study");
@@ -366,7 +388,7 @@ mod tests {
             (json!([]), "SubExperiments"),
             (
                 json!({"kind": "x"}),
-                "\"x\" is none of tail, overhead, duet, replay, suite",
+                "\"x\" is none of load, tail, overhead, duet, replay, suite",
             ),
             (
                 json!({"kind": "replay", "first": "a", "speed": 101}),
@@ -394,7 +416,16 @@ mod tests {
                 }}),
                 "speed: takes longer than 6 h",
             ),
-            (json!({"kind": 7}), "is none of tail, overhead"),
+            (json!({"kind": 7}), "is none of load, tail"),
+            (json!({"kind": "load"}), "url: one of url, function and"),
+            (
+                json!({"kind": "load", "url": "a.b"}),
+                "url: must begin with http",
+            ),
+            (
+                json!({"kind": "load", "function": "a", "rate": 1e9}),
+                "rate: above 0",
+            ),
             (
                 json!({"kind": "tail", "samples": 1}),
                 "samples: 1 is not within",

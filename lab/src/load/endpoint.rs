@@ -44,6 +44,16 @@ impl Endpoint {
         })
     }
 
+    /// Its scheme, host and port.
+    fn origin(&self) -> String {
+        let scheme = if self.is_tls { "https" } else { "http" };
+        let host = self.host.to_ascii_lowercase();
+        match host.contains(':') {
+            true => format!("{scheme}://[{host}]:{}", self.port),
+            false => format!("{scheme}://{host}:{}", self.port),
+        }
+    }
+
     /// The first address of the host.
     pub(super) fn resolve(&self) -> io::Result<SocketAddr> {
         let mut addresses = (self.host.as_str(), self.port).to_socket_addrs()?;
@@ -75,6 +85,11 @@ impl Endpoint {
     }
 }
 
+/// Scheme, host and port of an address, the port always there. Fails with what would be right.
+pub(crate) fn origin(url: &str) -> Result<String, String> {
+    Ok(Endpoint::parse(url)?.origin())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,6 +115,19 @@ mod tests {
         ] {
             assert!(Endpoint::parse(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn an_origin_has_its_port_whether_written_or_not() {
+        for (url, expected) in [
+            ("http://A.b/x?y", "http://a.b:80"),
+            ("http://a.b:80", "http://a.b:80"),
+            ("https://a.b/x", "https://a.b:443"),
+            ("http://[::1]:8080/", "http://[::1]:8080"),
+        ] {
+            assert_eq!(origin(url).as_deref(), Ok(expected));
+        }
+        assert!(origin("a.b").is_err());
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub mod sketch;
 mod targets;
 mod tls;
 
+pub(crate) use endpoint::origin;
+
 pub use drive::{Ended, Outcome, run};
 pub use plan::{Arrivals, Burst, Plan, PlanError, Request, Round, Schedule, Trust};
 pub use report::Report;

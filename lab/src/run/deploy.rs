@@ -63,7 +63,7 @@ impl Prepared {
 }
 
 /// What was counted since then.
-pub(super) fn since(
+pub(crate) fn since(
     before: &BTreeMap<String, u64>,
     mut after: BTreeMap<String, u64>,
 ) -> BTreeMap<String, u64> {

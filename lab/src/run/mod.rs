@@ -28,6 +28,7 @@ use crate::stellar::files::{Log, create_directory};
 use crate::store::{Running, Source};
 
 use context::Context;
+pub(crate) use deploy::since;
 use environment::Environment;
 pub use error::RunError;
 use noise::{Noise, Watched};

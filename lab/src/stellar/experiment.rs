@@ -4,6 +4,8 @@ mod check;
 
 use serde::{Deserialize, Serialize};
 
+use crate::load::origin;
+
 /// Providers that STeLLAR knows, and Hearth. What is measured is this server or the endpoint, whatever a file names: its own files are
 /// read as they are.
 pub const PROVIDERS: [&str; 8] = [
@@ -36,6 +38,9 @@ pub struct Experiment {
     pub provider: String,
     /// Not used: a function's name says its runtime.
     pub runtime: String,
+    /// Hearth's own: an address that stands for all functions; nothing is deployed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
     /// What is measured.
     pub sub_experiments: Vec<SubExperiment>,
 }
@@ -46,6 +51,7 @@ impl Default for Experiment {
             sequential: false,
             provider: "hearth".to_owned(),
             runtime: String::new(),
+            endpoint: None,
             sub_experiments: Vec::new(),
         }
     }
@@ -205,6 +211,14 @@ impl Experiment {
                 rule: format!("1 to {SUB_EXPERIMENTS_MAX}"),
             });
         }
+        if let Some(url) = &experiment.endpoint {
+            origin(url).map_err(|rule| ExperimentError::Field {
+                place: String::new(),
+                field: "Endpoint",
+                rule,
+            })?;
+        }
+        let has_endpoint = has_endpoint || experiment.endpoint.is_some();
         for (number, one) in experiment.sub_experiments.iter_mut().enumerate() {
             one.fill_in();
             one.check(has_endpoint)

@@ -35,6 +35,7 @@ mod lab;
 mod lambda;
 mod lifecycle;
 mod live;
+mod loads;
 mod logging;
 mod logins;
 mod loopback;

@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::lab_suite::SuiteForm;
+use super::lab_form::LabForm;
 use super::{FieldErrors, Moment};
 use crate::chrome::{Badge, Chrome};
 
@@ -11,7 +11,7 @@ use crate::chrome::{Badge, Chrome};
 pub struct ExperimentCard {
     /// Its number.
     pub id: i64,
-    /// `Tail latency`, `Overhead`, `Duet`, `Replay`, `Suite`, `STeLLAR`.
+    /// `Load`, `Tail latency`, `Overhead`, `Duet`, `Replay`, `Suite`, `STeLLAR`.
     pub kind: &'static str,
     /// What it answers.
     pub title: String,
@@ -50,77 +50,6 @@ pub struct ExperimentsPartial {
     pub list: ExperimentCards,
 }
 
-/// The forms, as typed.
-#[derive(Debug, Clone)]
-pub struct LabForm {
-    /// Which one was sent: `tail`, `overhead`, `duet`, `replay`, `suite`, `stellar`; empty at first.
-    pub kind: String,
-    /// Samples of each factor.
-    pub samples: String,
-    /// Names of the factors that are chosen.
-    pub factors: Vec<String>,
-    /// Warm samples of an overhead study.
-    pub overhead_samples: String,
-    /// Its cold samples.
-    pub cold: String,
-    /// Names of its workloads that are chosen.
-    pub workloads: Vec<String>,
-    /// Names of its runtimes that are chosen.
-    pub runtimes: Vec<String>,
-    /// The first version.
-    pub first: String,
-    /// The second version.
-    pub second: String,
-    /// Recorded events.
-    pub recorded: String,
-    /// Calls of each event.
-    pub calls: String,
-    /// An event.
-    pub event: String,
-    /// Minutes of the history that are replayed.
-    pub last: String,
-    /// Factor by which time is scaled.
-    pub speed: String,
-    /// Settings of the second that differ, a line each.
-    pub settings: String,
-    /// A suite's.
-    pub suite: SuiteForm,
-    /// An experiment in STeLLAR's format.
-    pub config: String,
-}
-
-impl Default for LabForm {
-    fn default() -> Self {
-        Self {
-            kind: String::new(),
-            samples: "200".to_owned(),
-            factors: Vec::new(),
-            overhead_samples: "200".to_owned(),
-            cold: "0".to_owned(),
-            workloads: Vec::new(),
-            runtimes: Vec::new(),
-            first: String::new(),
-            second: String::new(),
-            recorded: "0".to_owned(),
-            calls: "15".to_owned(),
-            event: "{}".to_owned(),
-            last: "60".to_owned(),
-            speed: "1".to_owned(),
-            settings: String::new(),
-            suite: SuiteForm::default(),
-            config: STELLAR.to_owned(),
-        }
-    }
-}
-
-/// What the form for STeLLAR's format begins with.
-const STELLAR: &str = r#"{
-  "Sequential": true,
-  "SubExperiments": [
-    {"Title": "warm", "Bursts": 60, "BurstSizes": [1], "IATType": "deterministic", "IATSeconds": 1}
-  ]
-}"#;
-
 /// `lab.html`.
 #[derive(Debug, Clone, Template)]
 #[template(path = "lab.html")]
@@ -143,7 +72,7 @@ pub struct LabPage {
     pub tools: Vec<(&'static str, &'static str)>,
     /// Processors that calls of a suite may have.
     pub processors: usize,
-    /// What is wrong with a suite's fields.
+    /// What is wrong with the fields of a load or a suite.
     pub errors: FieldErrors,
     /// What is wrong with the form; empty when all is well.
     pub problem: String,

@@ -17,6 +17,8 @@ mod ingress;
 mod invocation;
 mod invocations;
 mod lab;
+mod lab_form;
+mod lab_load;
 mod lab_suite;
 mod latency;
 mod login;
@@ -72,8 +74,10 @@ pub use invocations::{
 pub use lab::{
     ComparedPlot, ComparedRun, ExperimentCard, ExperimentCards, ExperimentComparePage,
     ExperimentFileRow, ExperimentLive, ExperimentLivePartial, ExperimentPage, ExperimentsPartial,
-    LabForm, LabPage, LiveDistribution, PlotView, ResultTable,
+    LabPage, LiveDistribution, PlotView, ResultTable,
 };
+pub use lab_form::LabForm;
+pub use lab_load::LoadForm;
 pub use lab_suite::SuiteForm;
 pub use latency::{LatencyPage, PERCENTILES, STAGES, WINDOWS};
 pub use login::LoginPage;

@@ -105,6 +105,18 @@ fn what_would_take_the_host_is_refused() {
 }
 
 #[test]
+fn an_endpoint_stands_for_all_functions() {
+    let at = |url: &str| changed(|value| value["Endpoint"] = json!(url));
+    let text = at("https://a.b/x?y").to_string();
+    let read = Experiment::read(text.as_bytes(), false).expect("an experiment");
+    assert_eq!(read.endpoint.as_deref(), Some("https://a.b/x?y"));
+    assert!(refusal(&at("a.b"), false).starts_with("Endpoint: must begin with http"));
+    let mut stored = at("http://a.b/");
+    stored["SubExperiments"][0]["StorageTransfer"] = json!(true);
+    assert!(refusal(&stored, false).contains("StorageTransfer"));
+}
+
+#[test]
 fn other_providers_are_refused_with_the_list() {
     let on = |provider: &str| changed(|value| value["Provider"] = json!(provider));
     let list = "known are: hearth, aws, azure, gcr, google, cloudflare, aliyun, vhive";

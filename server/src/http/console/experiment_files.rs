@@ -35,6 +35,7 @@ pub(super) fn plots(files: &[ExperimentFile]) -> Vec<Plot> {
             "cdf.svg" => "Distributions".to_owned(),
             "histogram.svg" => "Histograms".to_owned(),
             "percentiles.svg" => "Percentiles".to_owned(),
+            "over_time.svg" => "Latency over time".to_owned(),
             "overhead.svg" => "Shares of the layers".to_owned(),
             "forest.svg" => "Changes with their intervals".to_owned(),
             other => other.to_owned(),

@@ -1,7 +1,7 @@
 //! What is said of an experiment's result beside its figures.
 
 use hearth_lab::duet::render::{certificate, machine};
-use hearth_lab::plot::format::time;
+use hearth_lab::plot::format::{number, time};
 use hearth_lab::run::noise::Noise;
 use hearth_lab::suite::Suite;
 use serde_json::Value;
@@ -25,6 +25,7 @@ pub(super) fn remarks(view: &ExperimentView) -> Vec<String> {
     }
     remarks.extend(gate(&result["gate"]));
     remarks.extend(replayed(&result["replayed"]));
+    remarks.extend(sent(result));
     if let Ok(suite) = serde_json::from_value::<Suite>(result["suite"].clone()) {
         // Not capitalised: they begin with names.
         remarks.extend(suite.lines().iter().map(|line| format!("{line}.")));
@@ -54,7 +55,11 @@ pub(super) fn remarks(view: &ExperimentView) -> Vec<String> {
                 .map(|reason| format!("Left out: {reason}.")),
         );
     }
-    if result["rows"].is_array() {
+    if result["load"].is_object() {
+        remarks.push(
+            "Uncorrected for coordinated omission from when a request was sent, corrected from when it was due. TMR: p99 over the median.".to_owned(),
+        );
+    } else if result["rows"].is_array() {
         remarks.push(
             "Time from sending to the first byte, not corrected for coordinated omission. TMR: p99 over the median. MR and TR: median and p99 over the warm median.".to_owned(),
         );
@@ -84,6 +89,46 @@ fn gate(gate: &Value) -> Option<String> {
         true => word.to_owned(),
         false => format!("{word} {}.", reasons.join("; ")),
     })
+}
+
+/// What a load has sent.
+fn sent(result: &Value) -> Vec<String> {
+    let load = &result["load"];
+    let Some(rate) = load["rate"].as_f64() else {
+        return Vec::new();
+    };
+    let mut remarks = vec![format!(
+        "{} requests in {:.1} s, {} per second.",
+        load["sent"],
+        load["elapsed_ns"].as_f64().unwrap_or_default() / 1e9,
+        number(rate),
+    )];
+    if let Some(error) = load["rate_error"].as_f64() {
+        let late = ns(&load["send_delay_ns"]["p99"]);
+        remarks.push(format!(
+            "The rate is off by {:+.3} %; sent later than planned by {late} (p99).",
+            error * 100.0
+        ));
+    }
+    if load["unsent"].as_u64() > Some(0) {
+        remarks.push(format!(
+            "{} were due and never sent, because all connections were busy.",
+            load["unsent"]
+        ));
+    }
+    let failed = result["failures"].as_str().unwrap_or_default();
+    if !failed.is_empty() {
+        remarks.push(format!("Failed: {failed}."));
+    }
+    let starts = result["starts"].as_object().into_iter().flatten();
+    let starts = starts.filter(|(_, count)| count.as_u64() > Some(0));
+    let starts: Vec<String> = starts
+        .map(|(start, count)| format!("{count} {start}"))
+        .collect();
+    if !starts.is_empty() {
+        remarks.push(format!("Starts: {}.", starts.join(", ")));
+    }
+    remarks
 }
 
 /// What was replayed.

@@ -37,6 +37,7 @@ pub(super) fn card(view: &ExperimentView) -> ExperimentCard {
     ExperimentCard {
         id: view.id,
         kind: match view.kind.as_str() {
+            "load" => "Load",
             "tail" => "Tail latency",
             "overhead" => "Overhead",
             "duet" => "Duet",

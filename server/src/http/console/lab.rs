@@ -25,11 +25,11 @@ use super::experiment_files::{files, plots, shown};
 use super::experiment_remarks::remarks;
 use super::experiment_view::{card, cut, live, result};
 use super::form::Submitted;
-use super::guard::{go, is_htmx, sentence};
-use super::lab_config::config;
-use super::lab_suite;
+use super::guard::{go, is_htmx};
+use super::lab_form::Refusal;
 use super::session::Viewer;
 use super::view;
+use super::{lab_form, lab_suite};
 
 /// Experiments of one page.
 const PAGE: u32 = 30;
@@ -112,12 +112,7 @@ async fn list(app: &App, headers: &HeaderMap, before: i64) -> Result<ExperimentC
 pub async fn create(State(app): State<App>, submitted: Submitted) -> Result<Response, Problem> {
     let viewer = &submitted.viewer;
     viewer.needs(Right::Write)?;
-    let is_suite = submitted.form.trimmed("kind") == "suite";
-    let config = match is_suite {
-        true => lab_suite::config(&submitted.form).map_err(Refusal::Fields),
-        false => config(&submitted.form).map_err(Refusal::Problem),
-    };
-    let config = match config {
+    let config = match lab_form::config(&submitted.form) {
         Ok(config) => config,
         Err(refusal) => return refused(&app, &submitted, refusal).await,
     };
@@ -132,60 +127,16 @@ pub async fn create(State(app): State<App>, submitted: Submitted) -> Result<Resp
             viewer.audit().detail(made.view.title);
             Ok(go(&submitted.headers, &format!("/lab/{}", made.view.id)))
         }
-        Err(
-            error @ (LabError::Job(_) | LabError::NoFunction(..) | LabError::Full | LabError::Kept),
-        ) => {
-            let fields = match &error {
-                LabError::Job(error) if is_suite => lab_suite::at_a_field(error),
-                _ => None,
-            };
-            let problem = || Refusal::Problem(sentence(&error.to_string()));
-            let refusal = fields.map_or_else(problem, Refusal::Fields);
-            refused(&app, &submitted, refusal).await
-        }
-        Err(error) => Err(error.into()),
+        Err(error) => match lab_form::refusal(&submitted.form, &error) {
+            Some(refusal) => refused(&app, &submitted, refusal).await,
+            None => Err(error.into()),
+        },
     }
 }
 
-/// Why a form is refused.
-enum Refusal {
-    /// Said above the forms.
-    Problem(String),
-    /// Said at fields.
-    Fields(FieldErrors),
-}
-
 async fn refused(app: &App, submitted: &Submitted, refusal: Refusal) -> Result<Response, Problem> {
-    let (form, viewer) = (&submitted.form, &submitted.viewer);
-    let mut page = view(app, viewer, &submitted.headers, i64::MAX).await?;
-    let defaults = LabForm::default();
-    // A form has its own fields only; the others keep what they begin with.
-    let typed = |name: &str, default: String| match form.all(name).next() {
-        Some(text) => text.replace("\r\n", "\n"),
-        None => default,
-    };
-    page.form = LabForm {
-        kind: form.trimmed("kind"),
-        samples: typed("samples", defaults.samples),
-        factors: form.all("factor").map(str::to_owned).collect(),
-        overhead_samples: typed("overhead_samples", defaults.overhead_samples),
-        cold: typed("cold", defaults.cold),
-        workloads: form.all("workload").map(str::to_owned).collect(),
-        runtimes: form.all("runtime").map(str::to_owned).collect(),
-        first: typed("first", defaults.first),
-        second: typed("second", defaults.second),
-        recorded: typed("recorded", defaults.recorded),
-        calls: typed("calls", defaults.calls),
-        event: typed("event", defaults.event),
-        last: typed("last", defaults.last),
-        speed: typed("speed", defaults.speed),
-        settings: typed("settings", defaults.settings),
-        suite: match form.trimmed("kind").as_str() {
-            "suite" => lab_suite::typed(form),
-            _ => defaults.suite,
-        },
-        config: typed("config", defaults.config),
-    };
+    let mut page = view(app, &submitted.viewer, &submitted.headers, i64::MAX).await?;
+    page.form = lab_form::typed(&submitted.form);
     match refusal {
         Refusal::Problem(problem) => page.problem = problem,
         Refusal::Fields(errors) => page.errors = errors,

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::form::Form;
 
-/// The configuration that a form means; what is wrong with it otherwise. A suite's is [`super::lab_suite`]'s.
+/// The configuration that a form means; what is wrong with it otherwise. Those of loads and suites are [`super::lab_load`]'s and
+/// [`super::lab_suite`]'s.
 pub(super) fn config(form: &Form) -> Result<String, String> {
     let number = |name: &str, label: &str| {
         let text = form.trimmed(name);

@@ -1,6 +1,5 @@
 //! The form of `/lab` for a suite: its configuration, and errors at its fields.
 
-use hearth_lab::job::JobError;
 use hearth_lab::suite::TOOLS;
 use hearth_lab::suite::settings::PARALLEL_MAX;
 use hearth_web::pages::{FieldErrors, SuiteForm};
@@ -90,9 +89,8 @@ fn is_checked(form: &Form, name: &str) -> bool {
     form.text(name) == "true"
 }
 
-/// What the lab refuses, at the field of the form that it is about; none if it is about none of them.
-pub(super) fn at_a_field(error: &JobError) -> Option<FieldErrors> {
-    let (setting, rule) = error.setting()?;
+/// A refused setting, at the field of the form that it is about; none if it is about none of them.
+pub(super) fn at_a_field(setting: &str, rule: &str) -> Option<FieldErrors> {
     let field = match setting {
         "first" => "suite_first",
         "second" => "suite_second",

@@ -42,6 +42,8 @@ mod lab;
 mod lab_compare;
 mod lab_config;
 mod lab_differences;
+mod lab_form;
+mod lab_load;
 mod lab_suite;
 mod latency;
 mod latency_cell;

@@ -1,0 +1,277 @@
+//! Loads as experiments: of functions and chains, and of other addresses where the agent allows them.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpListener;
+use tokio::process::Command;
+
+use crate::experiments::{agent, agent_with, ended, refused};
+use crate::support::{Server, TOKEN, eventually};
+
+const CODE: &str =
+    "def handler(event, context):\n    return event['requestContext']['http']['method']\n";
+const EXPERIMENTS: &str = "/api/v1/experiments";
+
+fn titles(found: &Value) -> Vec<&str> {
+    let rows = found["result"]["rows"].as_array().expect("rows");
+    let titles = rows.iter().map(|row| row["title"].as_str());
+    titles.map(|title| title.expect("a title")).collect()
+}
+
+#[tokio::test]
+async fn a_function_is_loaded_in_each_way() {
+    let server = Server::start();
+    let client = server.client();
+    client.deploy("asked", CODE, json!({})).await;
+    let _agent = agent(&server);
+    let closed = json!({"kind": "load", "function": "asked", "count": 60, "connections": 4});
+    let found = ended(&client, &closed).await;
+    assert_eq!(found["state"], "succeeded", "{found}");
+    // A closed loop intends no times.
+    assert_eq!(
+        titles(&found),
+        ["to the first byte", "to the last byte"],
+        "{found}"
+    );
+    let load = &found["result"]["load"];
+    assert_eq!((&load["sent"], &load["good"]), (&json!(60), &json!(60)));
+    let starts = found["result"]["starts"].as_object().expect("starts");
+    let all: u64 = starts.values().filter_map(Value::as_u64).sum();
+    assert_eq!(all, 60, "{starts:?}");
+    assert!(!found.to_string().contains(TOKEN));
+
+    let open = json!({"kind": "load", "function": "asked", "path": "/a?b=c", "rate": 100, "arrivals": "exponential",
+        "duration_s": 1, "body": "{}", "seed": 7});
+    let found = ended(&client, &open).await;
+    assert_eq!(found["state"], "succeeded", "{found}");
+    assert_eq!(
+        titles(&found),
+        [
+            "to the first byte",
+            "to the first byte, corrected",
+            "to the last byte",
+            "to the last byte, corrected"
+        ]
+    );
+    assert!(
+        found["result"]["load"]["send_delay_ns"]["p99"].is_number(),
+        "{found}"
+    );
+    let yardstick = &found["result"]["noise"]["yardstick_ns"];
+    assert!(yardstick[0].as_f64() > Some(0.0), "{found}");
+
+    let bursts =
+        json!({"kind": "load", "function": "asked", "burst": 8, "count": 20, "pause_ms": 10});
+    let found = ended(&client, &bursts).await;
+    assert_eq!(found["state"], "succeeded", "{found}");
+    let paths: Vec<&str> = found["files"]
+        .as_array()
+        .expect("files")
+        .iter()
+        .filter_map(|file| file["path"].as_str())
+        .collect();
+    for path in [
+        "load.json",
+        "samples.csv",
+        "cdf.svg",
+        "histogram.svg",
+        "percentiles.svg",
+        "over_time.svg",
+    ] {
+        assert!(paths.contains(&path), "{path}: {paths:?}");
+    }
+    let file = |name: &str| format!("{EXPERIMENTS}/{}/files/{name}", found["id"]);
+    let samples = client.get(&file("samples.csv")).await.expect(200).text();
+    let bursts: Vec<&str> = samples
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split(',').next())
+        .collect();
+    assert_eq!(bursts.len(), 20, "{samples}");
+    assert_eq!(bursts.iter().filter(|burst| **burst == "2").count(), 4);
+    let written = client.get(&file("load.json")).await.expect(200).json();
+    assert!(written["node"]["version"].is_string(), "{written}");
+    assert!(!written.to_string().contains(TOKEN));
+    client.get("/api/v1/functions/asked").await.expect(200);
+}
+
+#[tokio::test]
+async fn a_load_that_makes_no_sense_is_refused() {
+    let server = Server::start();
+    let client = server.client();
+    client.deploy("asked", CODE, json!({})).await;
+    for (config, expected) in [
+        (
+            json!({"kind": "load"}),
+            "url: one of url, function and chain",
+        ),
+        (
+            json!({"kind": "load", "function": "nobody"}),
+            "function: there is no function \"nobody\"",
+        ),
+        (
+            json!({"kind": "load", "function": "asked@1"}),
+            "function: without a version",
+        ),
+        (
+            json!({"kind": "load", "function": "asked", "count": 5_000_001}),
+            "count: 1 to 5000000",
+        ),
+        (
+            json!({"kind": "load", "function": "asked", "rate": 500, "duration_s": 90_000}),
+            "duration_ms: 1 to 86400000",
+        ),
+        (
+            json!({"kind": "load", "url": "http://u:p@a.b/"}),
+            "url: must have no user",
+        ),
+        (
+            json!({"kind": "load", "function": "asked", "headers": {"x": "a\r\nb: c"}}),
+            "headers: values",
+        ),
+        (
+            json!({"Endpoint": "a.b", "SubExperiments": [{"Title": "t", "Bursts": 1, "BurstSizes": [1]}]}),
+            "Endpoint: must begin with",
+        ),
+    ] {
+        refused(&client, &config, expected).await;
+    }
+}
+
+#[tokio::test]
+async fn other_addresses_are_measured_where_the_agent_allows_them() {
+    let server = Server::start();
+    let client = server.client();
+    let at = format!("{}/healthz", server.url);
+    let load = json!({"kind": "load", "url": at, "count": 5});
+    let stellar = json!({"Endpoint": at, "SubExperiments": [
+        {"Title": "there", "Bursts": 3, "BurstSizes": [2], "IATSeconds": 0}
+    ]});
+    let strict = agent_with(&server, &["--endpoint", "http://127.0.0.1:1/"]);
+    for config in [&load, &stellar] {
+        let found = ended(&client, config).await;
+        assert_eq!(found["state"], "failed", "{found}");
+        let error = found["error"].as_str().expect("an error");
+        let flag = format!("hearth lab agent --endpoint {}", server.url);
+        assert!(error.contains(&flag), "{error}");
+    }
+    drop(strict);
+    let _agent = agent_with(&server, &["--endpoint", &server.url]);
+    let found = ended(&client, &load).await;
+    assert_eq!(found["state"], "succeeded", "{found}");
+    assert_eq!(found["result"]["load"]["good"], 5, "{found}");
+    assert!(found["result"]["starts"].is_null(), "{found}");
+    let found = ended(&client, &stellar).await;
+    assert_eq!(found["state"], "succeeded", "{found}");
+    assert_eq!(
+        found["result"]["rows"][0]["latency_ns"]["count"], 6,
+        "{found}"
+    );
+
+    // What is refused each time is given up, and what there is of it stays.
+    let nothing = json!({"kind": "load", "url": format!("{}/nothing", server.url), "count": 500, "faults_max": 10});
+    let found = ended(&client, &nothing).await;
+    assert_eq!(found["state"], "failed", "{found}");
+    assert_eq!(
+        found["error"],
+        "given up, too many requests failed: 11 status (404)"
+    );
+    assert_eq!(found["result"]["load"]["sent"], 11, "{found}");
+}
+
+/// A server that takes requests and never answers.
+#[tokio::test]
+async fn a_peer_that_stops_half_way_holds_nobody_up() {
+    let server = Server::start();
+    let client = server.client();
+    let peer = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/", peer.local_addr().expect("an address"));
+    let (ended_by, mut ends) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = peer.accept().await {
+            let ended_by = ended_by.clone();
+            tokio::spawn(async move {
+                let mut text = Vec::new();
+                let _ = stream.read_to_end(&mut text).await;
+                let _ = ended_by.send(text);
+            });
+        }
+    });
+    let _agent = agent_with(&server, &["--endpoint", &url]);
+    let short = json!({"kind": "load", "url": url, "count": 3, "timeout_ms": 200});
+    let found = ended(&client, &short).await;
+    assert_eq!(found["state"], "failed", "{found}");
+    assert_eq!(
+        found["error"],
+        "no request was answered with 200: 3 timeout"
+    );
+    for _ in 0..3 {
+        let text = ends.recv().await.expect("a request");
+        assert!(text.starts_with(b"GET / HTTP/1.1\r\n"));
+    }
+
+    // A cancel ends the load generator, and its connections with it.
+    let long = json!({"kind": "load", "url": url, "connections": 5, "duration_s": 3_000, "timeout_ms": 800_000});
+    let made = client.post(EXPERIMENTS, &long).await.expect(201).json();
+    let address = format!("{EXPERIMENTS}/{}", made["id"]);
+    eventually("it tells seconds", Duration::from_secs(60), || async {
+        let found = client.get(&address).await.expect(200).json();
+        (found["progress"]["total"] == 3_000).then_some(())
+    })
+    .await;
+    client
+        .post(&format!("{address}/cancel"), &Value::Null)
+        .await
+        .expect(200);
+    eventually("it is cancelled", Duration::from_secs(60), || async {
+        let found = client.get(&address).await.expect(200).json();
+        (found["state"] == "cancelled").then_some(())
+    })
+    .await;
+    for _ in 0..5 {
+        ends.recv().await.expect("a connection that ends");
+    }
+}
+
+#[tokio::test]
+async fn a_file_of_a_load_is_run_from_the_command_line() {
+    let server = Server::start();
+    let client = server.client();
+    client.deploy("asked", CODE, json!({})).await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("load.json");
+    let config = json!({"kind": "load", "function": "asked", "rate": 50, "count": 20});
+    std::fs::write(&file, config.to_string()).expect("written");
+    let output = Command::new(env!("CARGO_BIN_EXE_hearth"))
+        .args(["lab", "run"])
+        .arg(&file)
+        .arg("--out")
+        .arg(directory.path().join("out"))
+        .env("HEARTH_URL", &server.url)
+        .env("HEARTH_TOKEN", TOKEN)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .expect("it runs");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{printed}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(printed.contains("20 answered with 200"), "{printed}");
+    assert!(
+        printed.contains("to the first byte, corrected"),
+        "{printed}"
+    );
+    let run = printed.lines().last().expect("a directory");
+    assert!(
+        std::path::Path::new(run).join("over_time.svg").is_file(),
+        "{printed}"
+    );
+}
