@@ -115,6 +115,9 @@ impl Lab {
                 return Err(LabError::NoFunction(field, subject.function));
             }
         }
+        if let Job::Duet(duet) = &job {
+            self.knows_saved(duet).await?;
+        }
         self.has_room().await?;
         let config = String::from_utf8_lossy(config);
         let new = NewExperiment {

@@ -13,7 +13,7 @@ use super::{COULD_NOT_RUN, FELL_SHORT};
 use crate::duet::against::Earlier;
 use crate::duet::events::{self, Event};
 use crate::duet::report::Stage;
-use crate::duet::run::Progress;
+use crate::duet::run::{Progress, WIDTH};
 use crate::duet::{self, Report, Settings, Subject, render};
 use crate::platform::client::Client;
 use crate::run::RunError;
@@ -38,7 +38,7 @@ pub(super) struct Intervals {
     #[arg(long, default_value_t = 1)]
     pub(super) seed: u64,
     /// Say after how many trials the interval was no wider than this share
-    #[arg(long, default_value_t = 0.02)]
+    #[arg(long, default_value_t = WIDTH)]
     pub(super) width: f64,
 }
 
@@ -60,6 +60,9 @@ pub(super) struct Method {
     /// File with an event (JSON) for both versions, a benchmark of its own; may be repeated [default: the event {}]
     #[arg(long)]
     event: Vec<PathBuf>,
+    /// Name of a saved event of the first version's function; may be repeated
+    #[arg(long)]
+    saved: Vec<String>,
     /// Replay so many of the newest different events that the history has kept of the first version's function
     #[arg(long)]
     recorded: Option<usize>,
@@ -171,6 +174,7 @@ impl Method {
         for path in &self.event {
             all.push(Event::read(path)?);
         }
+        all.extend(events::saved(client, function, &self.saved).await?);
         if let Some(count) = self.recorded {
             all.extend(events::recorded(client, function, count).await?);
         }

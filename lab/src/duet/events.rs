@@ -1,4 +1,4 @@
-//! The events of a duet: from files, or from what the history has kept.
+//! The events of a duet: from files, by name from those that are saved with a function, or from what the history has kept.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,7 +8,7 @@ use hyper::Method;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::platform::client::{Client, ClientError};
+use crate::platform::client::{Client, ClientError, encoded};
 
 /// Longest event, which is the server's limit.
 const EVENT_MAX: u64 = 6 << 20;
@@ -81,6 +81,30 @@ impl Event {
             text,
         })
     }
+}
+
+/// A function's saved events of these names.
+///
+/// # Errors
+/// There is none of a name, or the server refuses, or does not answer.
+pub async fn saved(
+    client: &Client,
+    function: &str,
+    names: &[String],
+) -> Result<Vec<Event>, EventError> {
+    let mut found = Vec::new();
+    for name in names {
+        let path = format!(
+            "/api/v1/functions/{function}/saved-events/{}",
+            encoded(name)
+        );
+        let answer = client.send(Method::GET, &path, None).await?;
+        found.push(Event {
+            name: name.clone(),
+            text: answer.json().to_string(),
+        });
+    }
+    Ok(found)
 }
 
 /// The newest different events of successful invocations of a function that were kept whole, as many as `count`, newest first.

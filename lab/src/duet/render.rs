@@ -274,6 +274,7 @@ impl Report {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use crate::duet::run::WIDTH;
     use jiff::Timestamp;
     use serde_json::Value;
 
@@ -325,7 +326,7 @@ pub(crate) mod tests {
             invocations: 1,
             seed: 1,
             bootstrap,
-            benchmarks: benchmarks(all, crate::duet::unit::Unit::Trial, &bootstrap, 0.02, 3),
+            benchmarks: benchmarks(all, crate::duet::unit::Unit::Trial, &bootstrap, WIDTH, 3),
             against: None,
             replayed: None,
             suite: None,
@@ -333,6 +334,7 @@ pub(crate) mod tests {
             noise: None,
             steal_share: None,
             environment: Environment::read(),
+            width: WIDTH,
             node: Value::Null,
         }
         .certified([1e5, 2e5])

@@ -57,6 +57,8 @@ pub struct Report {
     pub steal_share: Option<f64>,
     /// The machine that asked.
     pub environment: Environment,
+    /// How narrow an interval was asked for.
+    pub width: f64,
     /// What the server says of itself.
     pub node: Value,
 }
@@ -257,6 +259,7 @@ impl Report {
             "first": self.first,
             "second": self.second,
             "benchmarks": self.benchmarks.iter().map(benchmark).collect::<Vec<Value>>(),
+            "width": self.width,
             "control_changes": self.control_changes(),
             "steal_share": self.steal_share,
             "replayed": self.replayed,

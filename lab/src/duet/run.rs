@@ -12,6 +12,7 @@ use super::report::{Report, Stage, benchmarks};
 use super::subject::Subject;
 use super::trials::{self, Trials, Turn};
 use super::unit::Unit;
+use crate::load::Sketch;
 use crate::platform::client::{Client, ClientError};
 use crate::platform::hearth::Hearth;
 use crate::run::environment::{Environment, Steal};
@@ -23,6 +24,9 @@ const TRIALS_MAX: usize = 1_000_000;
 
 /// Most samples that are drawn for one interval of each benchmark, all together: some minutes of one processor for a whole report.
 const DRAWN_MAX: usize = 1_000_000_000;
+
+/// How narrow an interval is wanted unless told otherwise: 2 % from end to end.
+pub const WIDTH: f64 = 0.02;
 
 /// How to compare.
 #[derive(Debug, Clone)]
@@ -66,7 +70,7 @@ pub enum DuetError {
 }
 
 /// How far a duet is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Progress {
     /// Parts that are over: trials of a duet, calls of a suite.
     pub done: usize,
@@ -74,6 +78,8 @@ pub struct Progress {
     pub total: usize,
     /// Time left, estimated; none at first.
     pub left: Option<Duration>,
+    /// Durations of all executions so far, both versions'.
+    pub durations: Sketch,
 }
 
 impl Settings {
@@ -184,12 +190,13 @@ pub async fn run(
         let _ = execution.run(turn, invocations).await;
     };
     let execute = async |turn| execution.run(turn, settings.invocations).await;
-    let tell = |done: usize| {
+    let tell = |done: usize, durations: &Sketch| {
         let each = began.elapsed().checked_div(done as u32);
         tell(Progress {
             done,
             total,
             left: each.map(|each| each * (total - done) as u32),
+            durations: durations.clone(),
         });
     };
     let running = trials::run(&rounds, settings.repeats, prepare, execute, tell);
@@ -228,6 +235,7 @@ pub async fn run(
         noise: None,
         steal_share,
         environment: Environment::read(),
+        width,
         node,
     }
     .certified(yardstick_ns))

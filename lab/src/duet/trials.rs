@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::order::{Role, Round};
 use super::unit::Unit;
+use crate::load::Sketch;
 use crate::statistics::Trial;
 
 /// A benchmark is given up after so many executions that failed or were interrupted: one that never ends would take its time limit each
@@ -114,13 +115,13 @@ pub struct Turn {
 }
 
 /// Runs all rounds, of which so many make a call. `prepare` comes before each turn of a trial, `execute` gives its duration, and `tell`
-/// gets the trials that are over. A trial counts only if each of its executions has a duration.
+/// gets the trials that are over, with the durations so far. A trial counts only if each of its executions has a duration.
 pub async fn run<P, E>(
     rounds: &[Round],
     repeats: usize,
     prepare: P,
     execute: E,
-    tell: impl Fn(usize),
+    tell: impl Fn(usize, &Sketch),
 ) -> Vec<Trials>
 where
     P: AsyncFn(Turn),
@@ -128,10 +129,11 @@ where
 {
     let benchmarks = rounds.first().map_or(0, Vec::len);
     let mut all = vec![Trials::default(); benchmarks];
+    let mut durations = Sketch::default();
     for (round, its) in rounds.iter().enumerate() {
         let mut is_new = true;
         for (done, (benchmark, order)) in its.iter().enumerate() {
-            tell(round * benchmarks + done);
+            tell(round * benchmarks + done, &durations);
             let trials = &mut all[*benchmark];
             if trials.is_given_up() {
                 continue;
@@ -148,7 +150,10 @@ where
             let [mut first_ns, mut second_ns, mut control_ns] = [None; 3];
             for role in order {
                 let ns = match execute(turn(role)).await {
-                    Ok(duration) => Some(duration.as_nanos() as f64),
+                    Ok(duration) => {
+                        durations.note(duration.as_nanos() as u64);
+                        Some(duration.as_nanos() as f64)
+                    }
                     Err(fault) => {
                         trials.note(*role, fault);
                         None
@@ -174,7 +179,7 @@ where
             }
         }
     }
-    tell(rounds.len() * benchmarks);
+    tell(rounds.len() * benchmarks, &durations);
     all
 }
 
@@ -194,7 +199,7 @@ mod tests {
     fn repeats_count_when_both_versions_have_a_duration() {
         let rounds = rounds(3, 45, true, 7);
         let executions = Cell::new(0);
-        let (prepared, told) = (RefCell::new(Vec::new()), Cell::new(0));
+        let (prepared, told) = (RefCell::new(Vec::new()), Cell::new((0, 0)));
         let execute = async |turn: Turn| {
             executions.set(executions.get() + 1);
             match (turn.benchmark, turn.role) {
@@ -208,8 +213,11 @@ mod tests {
             }
         };
         let prepare = async |turn| prepared.borrow_mut().push(turn);
-        let all = block_on(run(&rounds, 3, prepare, execute, |done| told.set(done)));
-        assert_eq!(told.get(), 135);
+        let tell = |done, durations: &Sketch| told.set((done, durations.count()));
+        let all = block_on(run(&rounds, 3, prepare, execute, tell));
+        // Each execution that has a duration, whether its trial counts or not.
+        let faults: usize = all.iter().map(Trials::faults).sum();
+        assert_eq!(told.get(), (135, (executions.get() - faults) as u64));
         let last = all[0].repeats.last().expect("trials");
         assert_eq!((last.call, last.repeat), (14, 2));
         assert_eq!(

@@ -26,11 +26,13 @@ pub(super) async fn duet(
         0 => Vec::new(),
         count => events::recorded(&runner.client, &settings.first.function, count).await?,
     };
+    let mut found = events::saved(&runner.client, &settings.first.function, &job.saved).await?;
+    found.extend(recorded);
     // A gate must be passable by functions that are never called so.
-    if job.recorded > 0 && recorded.is_empty() && job.events.is_empty() && job.threshold.is_none() {
+    if job.recorded > 0 && found.is_empty() && job.events.is_empty() && job.threshold.is_none() {
         return Err(events::EventError::None(settings.first.function).into());
     }
-    let settings = job.settings(recorded)?;
+    let settings = job.settings(found)?;
     let watch = |progress| tell(told("trials", progress));
     let report = match duet::run(&runner.client, &settings, cancelled, watch).await {
         Ok(report) => report,
@@ -81,6 +83,7 @@ fn told(what: &str, progress: duet::run::Progress) -> Progress {
         done: progress.done as u64,
         total: progress.total as u64,
         left_s: progress.left.map(|left| left.as_secs_f64()),
+        latencies: progress.durations,
         ..Progress::default()
     }
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::spec::JobError;
 use crate::duet::events::{EVENTS_MAX, Event};
 use crate::duet::report::Stage;
+use crate::duet::run::WIDTH;
 use crate::duet::{self, Subject};
 use crate::statistics::Bootstrap;
 
@@ -28,6 +29,8 @@ pub struct Duet {
     pub events: Vec<Value>,
     /// Their names, in the same order; numbers for those without one.
     pub names: Vec<String>,
+    /// Names of the first version's function's saved events, beside them.
+    pub saved: Vec<String>,
     /// So many of the newest recorded events beside them.
     pub recorded: usize,
     /// Calls of each benchmark.
@@ -42,6 +45,8 @@ pub struct Duet {
     pub control: bool,
     /// Confidence of the intervals.
     pub confidence: f64,
+    /// The fewest trials are told after which an interval was no wider than this share.
+    pub width: f64,
     /// Share by which the second version may be slower: with it, the duet tells whether the second may replace the first.
     pub threshold: Option<f64>,
     /// Seed of the order and the bootstrap.
@@ -56,6 +61,7 @@ impl Default for Duet {
             second: String::new(),
             events: Vec::new(),
             names: Vec::new(),
+            saved: Vec::new(),
             recorded: 0,
             calls: 15,
             repeats: 3,
@@ -63,6 +69,7 @@ impl Default for Duet {
             stage: Stage::Run,
             control: true,
             confidence: 0.99,
+            width: WIDTH,
             threshold: None,
             seed: 1,
         }
@@ -82,17 +89,24 @@ impl Duet {
         subjects(&self.first, &self.second)
     }
 
-    /// How it is run, with `recorded` events beside its own.
+    /// How it is run, with saved and recorded events beside its own.
     ///
     /// # Errors
     /// A field that makes no sense.
-    pub fn settings(&self, recorded: Vec<Event>) -> Result<duet::Settings, JobError> {
+    pub fn settings(&self, found: Vec<Event>) -> Result<duet::Settings, JobError> {
         let [(_, first), (_, second)] = self.subjects()?;
         if self.recorded > RECORDED_MAX {
             return Err(JobError::Field(
                 "recorded",
                 format!("at most {RECORDED_MAX}"),
             ));
+        }
+        for (number, name) in self.saved.iter().enumerate() {
+            // Results are found by their names.
+            if name.is_empty() || self.saved[..number].contains(name) {
+                let rule = format!("{name:?}: names of saved events, each once");
+                return Err(JobError::Field("saved", rule));
+            }
         }
         if self.names.len() > self.events.len() {
             let rule = "not more than events".to_owned();
@@ -115,7 +129,7 @@ impl Duet {
             },
             text: event.to_string(),
         });
-        let mut events: Vec<Event> = given.chain(recorded).collect();
+        let mut events: Vec<Event> = given.chain(found).collect();
         if events.is_empty() {
             events.push(Event::empty());
         }
@@ -134,7 +148,7 @@ impl Duet {
                 seed: self.seed,
                 ..Bootstrap::default()
             },
-            width: 0.02,
+            width: self.width,
         };
         settings.check()?;
         Ok(settings)

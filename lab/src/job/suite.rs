@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::spec::JobError;
+use crate::duet::run::WIDTH;
 use crate::statistics::Bootstrap;
 use crate::suite::{Method, Settings, SuiteError, Tool};
 
@@ -54,6 +55,9 @@ pub struct Suite {
     /// Confidence of the intervals.
     #[serde(default = "confidence")]
     pub confidence: f64,
+    /// The fewest trials are told after which an interval was no wider than this share.
+    #[serde(default = "width")]
+    pub width: f64,
     /// Seed of the order and the bootstrap.
     #[serde(default = "seed")]
     pub seed: u64,
@@ -81,6 +85,10 @@ fn limit_s() -> f64 {
 
 fn memory_mb() -> u32 {
     2048
+}
+
+fn width() -> f64 {
+    WIDTH
 }
 
 fn confidence() -> f64 {
@@ -134,7 +142,7 @@ impl Suite {
                     seed: self.seed,
                     ..Bootstrap::default()
                 },
-                width: 0.02,
+                width: self.width,
             },
             parallel: self.parallel,
             limit: Duration::try_from_secs_f64(self.limit_s).unwrap_or_default(),

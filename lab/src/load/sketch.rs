@@ -15,7 +15,7 @@ pub struct Sketch {
 
 impl Sketch {
     /// Counts one, in ns.
-    pub(super) fn note(&mut self, ns: u64) {
+    pub(crate) fn note(&mut self, ns: u64) {
         self.add(ns, 1);
     }
 

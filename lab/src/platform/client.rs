@@ -200,6 +200,18 @@ impl Client {
     }
 }
 
+/// A name as a part of an address (RFC 3986, unreserved characters).
+pub(crate) fn encoded(name: &str) -> String {
+    name.bytes().fold(String::new(), |mut text, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            text += &format!("%{byte:02X}");
+        }
+        text
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,7 +11,7 @@ const WIDTH: f64 = 820.0;
 const HEIGHT: f64 = 380.0;
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = WIDTH - 230.0;
-const TOP: f64 = 40.0;
+const TOP: f64 = 52.0;
 const BOTTOM: f64 = HEIGHT - 60.0;
 
 /// Lines at even distances.
@@ -70,7 +70,7 @@ pub fn draw(
         f64::midpoint(LEFT, RIGHT),
         BOTTOM + 44.0,
         escape(x_axis.name),
-        TOP - 6.0,
+        TOP - 14.0,
         escape(y_axis.name),
     );
     for line in 0..=LINES {

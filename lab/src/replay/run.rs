@@ -13,8 +13,9 @@ use super::traffic::{DURATION_MAX, SPEED_MAX, Traffic};
 use super::variant::Variant;
 use crate::duet::DuetError;
 use crate::duet::report::{Benchmark, Report, Stage, benchmarks};
-use crate::duet::run::{Progress, aside};
+use crate::duet::run::{Progress, WIDTH, aside};
 use crate::duet::unit::Unit;
+use crate::load::Sketch;
 use crate::platform::client::{Client, ClientError};
 use crate::platform::hearth::{Hearth, HearthError};
 use crate::run::environment::{Environment, Steal};
@@ -190,11 +191,12 @@ async fn send_all(
             let mean = between.checked_div(number as u32);
             rest + mean.unwrap_or_default() * (parts.len() - number) as u32
         };
-        let tell = |done: usize| {
+        let tell = |done: usize, durations: &Sketch| {
             tell(Progress {
                 done,
                 total,
                 left: Some(left(done)),
+                durations: durations.clone(),
             });
         };
         execution.send(&part, &mut sent, &mut random, tell).await;
@@ -208,6 +210,7 @@ async fn send_all(
         done: total,
         total,
         left: Some(Duration::ZERO),
+        durations: sent.durations.clone(),
     });
     Ok(sent)
 }
@@ -251,7 +254,7 @@ async fn measure(
     }
     let bootstrap = settings.bootstrap;
     let benchmarks = aside(move || {
-        let judged = |all| benchmarks(all, Unit::Call, &bootstrap, 0.02, 1);
+        let judged = |all| benchmarks(all, Unit::Call, &bootstrap, WIDTH, 1);
         let mut all = judged(replays);
         all.extend(judged(recorded).into_iter().map(|one| Benchmark {
             from_history: true,
@@ -280,6 +283,7 @@ async fn measure(
         noise: None,
         steal_share,
         environment: Environment::read(),
+        width: WIDTH,
         node,
     }
     .certified(yardstick_ns))

@@ -12,6 +12,7 @@ use super::traffic::{Arrival, Traffic};
 use crate::duet::order::Role;
 use crate::duet::report::Stage;
 use crate::duet::trials::{FAULTS_MAX, Fault, Repeat, Trials};
+use crate::load::Sketch;
 use crate::platform::calibrate::stage;
 use crate::platform::client::Client;
 use crate::statistics::quantile::linear;
@@ -31,6 +32,8 @@ pub(super) struct Sent {
     pub(super) beside_recorded: Trials,
     /// Arrivals that were not sent because too many were under way.
     pub(super) left_out: usize,
+    /// Of all executions.
+    pub(super) durations: Sketch,
     late_ns: Vec<f64>,
 }
 
@@ -46,7 +49,10 @@ impl Sent {
         let mut ns = [None; 3];
         for (role, taken) in done.taken {
             match taken {
-                Ok(taken) => ns[role as usize] = Some(taken.as_nanos() as f64),
+                Ok(taken) => {
+                    self.durations.note(taken.as_nanos() as u64);
+                    ns[role as usize] = Some(taken.as_nanos() as f64);
+                }
                 Err(fault) => self.trials.note(role, fault),
             }
         }
@@ -116,13 +122,13 @@ impl Execution<'_> {
     }
 
     /// Sends each arrival of a part at its time after the one before, whatever has become of those before, and waits for all of them.
-    /// `tell` gets how many of all were sent.
+    /// `tell` gets how many of all were sent, and the durations so far.
     pub(super) async fn send(
         &self,
         part: &Part,
         sent: &mut Sent,
         random: &mut fastrand::Rng,
-        tell: impl Fn(usize),
+        tell: impl Fn(usize, &Sketch),
     ) {
         let mut under_way = FuturesUnordered::new();
         let arrivals = &self.traffic.arrivals;
@@ -140,7 +146,7 @@ impl Execution<'_> {
                     }
                 }
             }
-            tell(number);
+            tell(number, &sent.durations);
             if sent.given_up().is_some() {
                 break;
             }

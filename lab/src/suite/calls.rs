@@ -13,6 +13,7 @@ use super::output::{Execution, measured};
 use super::tool::{Microbenchmark, Tool};
 use crate::duet::order::{Call, Role};
 use crate::duet::trials::{Fault, Repeat, Trials};
+use crate::load::Sketch;
 use crate::platform::client::{Client, ClientError};
 
 /// How calls are made.
@@ -39,6 +40,8 @@ pub(super) struct Done {
     pub wall: Duration,
     pub measured_ns: f64,
     pub executions_s: f64,
+    /// What all executions gave, in ns.
+    pub results: Sketch,
 }
 
 /// The runner's answer.
@@ -63,14 +66,14 @@ impl Calls<'_> {
         Ok(sent.await?.json())
     }
 
-    /// Makes all calls. `tell` gets the number of those that are over.
+    /// Makes all calls. `tell` gets the number of those that are over, and the results so far.
     ///
     /// # Errors
     /// The server is gone. What it refuses, and what fails in the function, is counted.
     pub(super) async fn run(
         &self,
         calls: &[Call],
-        tell: impl Fn(usize),
+        tell: impl Fn(usize, &Sketch),
     ) -> Result<Done, ClientError> {
         let began = Instant::now();
         let waiting: RefCell<VecDeque<&Call>> = RefCell::new(calls.iter().collect());
@@ -79,7 +82,7 @@ impl Calls<'_> {
             ..Done::default()
         });
         let over = Cell::new(0);
-        tell(0);
+        tell(0, &Sketch::default());
         let workers = (0..self.parallel).map(async |slot| {
             loop {
                 let next = waiting.borrow_mut().pop_front();
@@ -91,7 +94,7 @@ impl Calls<'_> {
                     self.keep(&mut done.borrow_mut(), call, answer)?;
                 }
                 over.set(over.get() + 1);
-                tell(over.get());
+                tell(over.get(), &done.borrow().results);
             }
         });
         try_join_all(workers).await?;
@@ -161,6 +164,7 @@ impl Calls<'_> {
                 match found {
                     Ok(found) => {
                         done.measured_ns += found.all_ns;
+                        done.results.note(found.ns as u64);
                         match role {
                             Role::First => repeat.first_ns = found.ns,
                             Role::Second => repeat.second_ns = found.ns,

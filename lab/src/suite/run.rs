@@ -21,6 +21,7 @@ use crate::duet::report::benchmarks;
 use crate::duet::run::{DuetError, Progress, aside};
 use crate::duet::trials::Trials;
 use crate::duet::unit::Unit;
+use crate::load::Sketch;
 use crate::platform::client::Client;
 use crate::platform::hearth::Hearth;
 use crate::run::environment::{Environment, Steal};
@@ -125,7 +126,7 @@ impl<T: Fn(&str, Progress)> Run<'_, T> {
         let (began_at, began) = (Timestamp::now(), Instant::now());
         let (steal, speed) = (Steal::read(), yardstick());
         calls.benchmarks = &common;
-        let tell = |done: usize| {
+        let tell = |done: usize, results: &Sketch| {
             let each = began.elapsed().checked_div(done as u32);
             let left = each.map(|each| each * (all.len() - done) as u32);
             (self.tell)(
@@ -134,6 +135,7 @@ impl<T: Fn(&str, Progress)> Run<'_, T> {
                     done,
                     total: all.len(),
                     left,
+                    durations: results.clone(),
                 },
             );
         };
@@ -172,6 +174,7 @@ impl<T: Fn(&str, Progress)> Run<'_, T> {
             noise: None,
             steal_share,
             environment: Environment::read(),
+            width,
             node: self.node.clone(),
         }
         .certified(yardstick_ns))
@@ -191,6 +194,7 @@ impl<T: Fn(&str, Progress)> Run<'_, T> {
                     done,
                     total,
                     left: None,
+                    durations: Sketch::default(),
                 },
             );
         };
@@ -254,6 +258,7 @@ impl<T: Fn(&str, Progress)> Run<'_, T> {
                 done,
                 total: units.len(),
                 left: None,
+                durations: Sketch::default(),
             };
             (self.tell)("packages or files listed", progress);
             let limit = self.settings.limit.as_secs_f64();

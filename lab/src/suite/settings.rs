@@ -194,7 +194,7 @@ mod tests {
                 with_control: true,
                 seed: 1,
                 bootstrap: Bootstrap::default(),
-                width: 0.02,
+                width: crate::duet::run::WIDTH,
             },
             parallel: None,
             limit: Duration::from_secs(20),

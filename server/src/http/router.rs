@@ -53,6 +53,12 @@ fn recorded() -> OpenApiRouter<App> {
             functions::gate::put,
             functions::gate::delete
         ))
+        .routes(routes!(functions::saved_events::list))
+        .routes(routes!(
+            functions::saved_events::get,
+            functions::saved_events::put,
+            functions::saved_events::delete
+        ))
         .routes(routes!(functions::invocations::invocations))
         .routes(routes!(functions::stats::stats))
         .routes(routes!(functions::latency::latency))

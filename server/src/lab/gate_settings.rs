@@ -1,5 +1,7 @@
-//! A function's gate: what is set, and the saved events that it names.
+//! A function's gate: what is set, and the saved events that it, or a duet, names.
 
+use hearth_lab::job::JobError;
+use hearth_lab::job::duet::Duet;
 use serde_json::Value;
 
 use super::{Lab, LabError};
@@ -34,6 +36,25 @@ impl Lab {
             self.saved_events(function, gate).await?;
         }
         Ok(self.0.store.set_gate(function, gate.as_ref()).await?)
+    }
+
+    /// Fails unless a duet's saved events are there.
+    pub(super) async fn knows_saved(&self, duet: &Duet) -> Result<(), LabError> {
+        if duet.saved.is_empty() {
+            return Ok(());
+        }
+        let [(_, first), _] = duet.subjects()?;
+        let function = self.function_id(&first.function)?;
+        let there = self.0.store.saved_events(function).await?;
+        let is_missing = |name: &&String| there.iter().all(|event| event.name != **name);
+        match duet.saved.iter().find(is_missing) {
+            None => Ok(()),
+            Some(name) => {
+                let shown: String = name.chars().take(100).collect();
+                let rule = format!("{} has no saved event {shown:?}", first.function);
+                Err(JobError::Field("saved", rule).into())
+            }
+        }
     }
 
     /// The saved events that a gate names, each with its name; all of them if it names none.

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::experiments::{agent, ended, refused};
 use crate::support::{Browser, Server, TOKEN};
 
 const ECHO: &str = "def handler(event, context):\n    return event\n";
@@ -207,4 +208,37 @@ async fn a_function_is_called_as_by_its_url() {
         .await
         .json();
     assert_eq!(history["items"][0]["trigger"], "http");
+}
+
+#[tokio::test]
+async fn a_duet_compares_with_events_that_were_saved() {
+    let server = Server::start();
+    let client = server.client();
+    let code = "def handler(event, context):\n    return sum(range(event['size']))\n";
+    client.deploy("summed", code, json!({})).await;
+    let saved = "/api/v1/functions/summed/saved-events";
+    for (name, size) in [("small", 1_000), ("a/b%20c", 2_000), ("other", 1)] {
+        let path = format!("{saved}/{}", name.replace('/', "%2F"));
+        let put = client.put(&path, &json!({ "size": size })).await;
+        put.expect(201);
+    }
+    let duet = |saved: serde_json::Value| json!({"kind": "duet", "first": "summed@1", "saved": saved, "calls": 4, "invocations": 2});
+    refused(
+        &client,
+        &duet(json!(["small", "none"])),
+        "saved: summed has no saved event \"none\"",
+    )
+    .await;
+    refused(&client, &duet(json!(["small", "small"])), "each once").await;
+    let _agent = agent(&server);
+    let found = ended(&client, &duet(json!(["a/b c", "small"]))).await;
+    // By chance it differs from itself.
+    let state = found["state"].as_str().expect("a state");
+    assert!(["succeeded", "fell_short"].contains(&state), "{found}");
+    let benchmarks = found["result"]["benchmarks"].as_array().expect("events");
+    let titles: Vec<&serde_json::Value> = benchmarks.iter().map(|one| &one["title"]).collect();
+    assert_eq!(titles, ["a/b c", "small"], "{found}");
+    for one in benchmarks {
+        assert_eq!((&one["trials"], &one["failed"]), (&json!(12), &json!(0)));
+    }
 }

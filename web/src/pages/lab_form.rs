@@ -30,6 +30,8 @@ pub struct LabForm {
     pub calls: String,
     /// An event.
     pub event: String,
+    /// Names of saved events, one a line.
+    pub saved: String,
     /// Minutes of the history that are replayed.
     pub last: String,
     /// Factor by which time is scaled.
@@ -59,6 +61,7 @@ impl Default for LabForm {
             recorded: "0".to_owned(),
             calls: "15".to_owned(),
             event: "{}".to_owned(),
+            saved: String::new(),
             last: "60".to_owned(),
             speed: "1".to_owned(),
             settings: String::new(),

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use super::{Agent, REPORT_EVERY, RETRY_AFTER, SILENCE_MAX, is_final};
 use crate::job::run::{JobRunError, Outcome, Progress};
-use crate::platform::client::ClientError;
+use crate::platform::client::{ClientError, encoded};
 
 /// Largest file that is kept with an experiment.
 const FILE_MAX: u64 = 32 << 20;
@@ -132,18 +132,6 @@ fn files(directory: &Path) -> Vec<(PathBuf, String)> {
     }
     found.sort();
     found
-}
-
-/// A name as a part of an address (RFC 3986, unreserved characters).
-fn encoded(name: &str) -> String {
-    name.bytes().fold(String::new(), |mut text, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            text += &format!("%{byte:02X}");
-        }
-        text
-    })
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::http::App;
 use crate::http::body;
+use crate::http::functions::saved_events::{MAX_EVENT_BYTES, check_name};
 use crate::http::problem::Problem;
 use crate::model::{InvocationId, Right};
 use crate::store::{MAX_SAVED_EVENTS, Saving};
@@ -18,11 +19,6 @@ use crate::store::{MAX_SAVED_EVENTS, Saving};
 use super::form::{self, Form, Submitted};
 use super::guard::{go, is_htmx, sentence};
 use super::session::Viewer;
-
-/// Longest event that is saved: examples, not data. Bounds the database.
-const MAX_EVENT_BYTES: usize = 256 << 10;
-/// Longest name in characters: a line of the chooser.
-const MAX_NAME_CHARS: usize = 64;
 
 /// `?pick=…`.
 #[derive(Debug, Default, Deserialize)]
@@ -218,11 +214,7 @@ fn read(form: &Form) -> Result<(String, String), String> {
     if name.is_empty() {
         return Err("Give the event a name.".to_owned());
     }
-    if name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
-        return Err(format!(
-            "Must be one line of at most {MAX_NAME_CHARS} characters."
-        ));
-    }
+    check_name(&name).map_err(|rule| sentence(&rule))?;
     let event = form.lines("event");
     if event.len() > MAX_EVENT_BYTES {
         return Err(format!(

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::model::ExperimentView;
 
-use super::experiment_view::ns;
+use super::experiment_table::ns;
 use super::guard::sentence;
 
 /// Sentences about a result.
@@ -23,6 +23,7 @@ pub(super) fn remarks(view: &ExperimentView) -> Vec<String> {
             "No verdict: {first} beside itself differs, too, so that this host was too noisy."
         ));
     }
+    remarks.extend(needed(result));
     remarks.extend(gate(&result["gate"]));
     remarks.extend(replayed(&result["replayed"]));
     remarks.extend(sent(result));
@@ -76,6 +77,18 @@ fn generator(generator: &Value) -> Option<String> {
     })
 }
 
+/// What the trials that were needed were needed for.
+fn needed(result: &Value) -> Option<String> {
+    let benchmarks = result["benchmarks"].as_array()?;
+    let is_there = benchmarks.iter().any(|one| one["trials_needed"].is_u64());
+    // Experiments of earlier versions do not say it.
+    let width = result["width"].as_f64().filter(|_| is_there)?;
+    Some(format!(
+        "Trials needed: after so many the interval was no wider than {} %.",
+        number(width * 100.0)
+    ))
+}
+
 /// What a gate decided.
 fn gate(gate: &Value) -> Option<String> {
     let word = match gate["decision"].as_str()? {
@@ -106,8 +119,8 @@ fn sent(result: &Value) -> Vec<String> {
     if let Some(error) = load["rate_error"].as_f64() {
         let late = ns(&load["send_delay_ns"]["p99"]);
         remarks.push(format!(
-            "The rate is off by {:+.3} %; sent later than planned by {late} (p99).",
-            error * 100.0
+            "The rate is off by {} %; sent later than planned by {late} (p99).",
+            format!("{:+.3}", error * 100.0).replace('-', "−")
         ));
     }
     if load["unsent"].as_u64() > Some(0) {

@@ -23,7 +23,8 @@ use crate::model::{ExperimentDetail, ExperimentState, Right};
 
 use super::experiment_files::{files, plots, shown};
 use super::experiment_remarks::remarks;
-use super::experiment_view::{card, cut, live, result};
+use super::experiment_table::result;
+use super::experiment_view::{card, cut, live};
 use super::form::Submitted;
 use super::guard::{go, is_htmx};
 use super::lab_form::Refusal;

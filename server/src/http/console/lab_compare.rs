@@ -17,7 +17,8 @@ use crate::http::problem::Problem;
 use crate::model::{ExperimentDetail, Right};
 
 use super::experiment_files::{Plot, plots, shown};
-use super::experiment_view::{card, result};
+use super::experiment_table::result;
+use super::experiment_view::card;
 use super::lab_differences::{agreement, by_name, differences};
 use super::session::Viewer;
 

@@ -39,13 +39,25 @@ pub(super) fn config(form: &Form) -> Result<String, String> {
             Ok(config.to_string())
         }
         "duet" => {
-            let event: Value = serde_json::from_str(&form.lines("event"))
-                .map_err(|error| format!("Event: not valid JSON: {error}"))?;
+            let text = form.lines("event");
+            let event: Option<Value> = match text.trim().is_empty() {
+                true => None,
+                false => serde_json::from_str(&text)
+                    .map(Some)
+                    .map_err(|error| format!("Event: not valid JSON: {error}"))?,
+            };
+            let saved = form.lines("saved");
+            let saved: Vec<&str> = saved
+                .lines()
+                .map(str::trim)
+                .filter(|name| !name.is_empty())
+                .collect();
             let config = json!({
                 "kind": "duet",
                 "first": form.trimmed("first"),
                 "second": form.trimmed("second"),
-                "events": [event],
+                "events": Vec::from_iter(event),
+                "saved": saved,
                 "recorded": number("recorded", "Recorded events")?,
                 "calls": number("calls", "Calls")?,
             });

@@ -10,7 +10,7 @@ use hearth_web::pages::ResultTable;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::experiment_view::{ns, verdict};
+use super::experiment_table::{ns, verdict};
 
 /// What has the same name, in order, beside each other, and then what only the second has.
 pub(super) fn by_name<T>(
@@ -169,14 +169,16 @@ fn findings(
     }
 }
 
+/// The benchmarks of a result that has verdicts.
+fn of_a_verdict(result: &Value) -> &[Value] {
+    let all = result["benchmarks"].as_array();
+    let is_noisy = result["control_changes"].as_u64() > Some(0);
+    all.filter(|_| !is_noisy).map_or(&[], Vec::as_slice)
+}
+
 /// Whether two duets agree, and cover each other, by the benchmarks that both have. Nothing where one of them has no verdicts.
 pub(super) fn agreement(first: &Value, second: &Value) -> String {
-    let benchmarks = |result: &Value| {
-        let all = result["benchmarks"].as_array();
-        let is_noisy = result["control_changes"].as_u64() > Some(0);
-        all.filter(|_| !is_noisy).cloned().unwrap_or_default()
-    };
-    let (ones, twos) = (benchmarks(first), benchmarks(second));
+    let (ones, twos) = (of_a_verdict(first), of_a_verdict(second));
     let mut sum = Against::default();
     for pair in by_name(ones.iter().collect(), twos.iter().collect(), title) {
         let [Some(one), Some(two)] = pair else {

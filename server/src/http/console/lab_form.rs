@@ -67,6 +67,7 @@ pub(super) fn typed(form: &Form) -> LabForm {
         recorded: typed("recorded", defaults.recorded),
         calls: typed("calls", defaults.calls),
         event: typed("event", defaults.event),
+        saved: typed("saved", defaults.saved),
         last: typed("last", defaults.last),
         speed: typed("speed", defaults.speed),
         settings: typed("settings", defaults.settings),

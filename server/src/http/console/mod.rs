@@ -26,6 +26,7 @@ mod diff;
 mod events;
 mod experiment_files;
 mod experiment_remarks;
+mod experiment_table;
 mod experiment_view;
 mod explanation;
 mod form;

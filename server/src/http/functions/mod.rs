@@ -19,6 +19,7 @@ pub mod network;
 pub mod patch;
 pub mod performance;
 pub mod put_code;
+pub mod saved_events;
 pub mod stats;
 pub mod version_code;
 pub mod versions;

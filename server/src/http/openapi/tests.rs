@@ -9,7 +9,7 @@ fn finished() -> Value {
 }
 
 /// Every row of the contract's REST table.
-const ROUTES: [(&str, &str); 73] = [
+const ROUTES: [(&str, &str); 77] = [
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/api/v1/node"),
@@ -26,6 +26,10 @@ const ROUTES: [(&str, &str); 73] = [
     ("get", "/api/v1/functions/{name}/gate"),
     ("put", "/api/v1/functions/{name}/gate"),
     ("delete", "/api/v1/functions/{name}/gate"),
+    ("get", "/api/v1/functions/{name}/saved-events"),
+    ("get", "/api/v1/functions/{name}/saved-events/{event}"),
+    ("put", "/api/v1/functions/{name}/saved-events/{event}"),
+    ("delete", "/api/v1/functions/{name}/saved-events/{event}"),
     ("delete", "/api/v1/functions/{name}"),
     ("post", "/api/v1/functions/{name}/invoke"),
     ("post", "/api/v1/functions/{name}/versions/{n}/invoke"),

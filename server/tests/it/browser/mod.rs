@@ -16,6 +16,7 @@ mod gates;
 mod history;
 mod ingress;
 mod lab;
+mod lab_forms;
 mod latency;
 mod live;
 mod network;

@@ -1,4 +1,4 @@
-//! A function's gate, what other settings would have made of its calls, and how fast its versions run.
+//! A function's gate and saved events, what other settings would have made of its calls, and how fast its versions run.
 
 use std::time::Duration;
 
@@ -9,6 +9,8 @@ use super::document::Contract;
 use crate::support::{Client, eventually};
 
 const GATE: &str = "/api/v1/functions/{name}/gate";
+const SAVED: &str = "/api/v1/functions/{name}/saved-events";
+const SAVED_ONE: &str = "/api/v1/functions/{name}/saved-events/{event}";
 const PERFORMANCE: &str = "/api/v1/functions/{name}/performance";
 const WHAT_IF: &str = "/api/v1/functions/{name}/what-if";
 
@@ -33,6 +35,8 @@ pub async fn ask(contract: &Contract, client: &Client) {
     let missing = contract.ask(client, Method::DELETE, GATE, nobody).await;
     missing.expect(404);
 
+    saved_events(contract, client).await;
+
     let path = "/api/v1/functions/f/what-if?window=1h";
     // What is recorded is written a moment later.
     eventually("it is recorded", Duration::from_secs(30), || async {
@@ -52,5 +56,52 @@ pub async fn ask(contract: &Contract, client: &Client) {
         let path = format!("/api/v1/functions/{query}");
         let found = contract.ask(client, Method::GET, PERFORMANCE, &path).await;
         found.expect(status);
+    }
+}
+
+async fn saved_events(contract: &Contract, client: &Client) {
+    let all = "/api/v1/functions/f/saved-events";
+    let (one, nobodys) = (
+        format!("{all}/a%20b%2Fc"),
+        "/api/v1/functions/nobody/saved-events/a",
+    );
+    for (path, body, status) in [
+        (one.as_str(), json!({"a": 1}), 201),
+        (&one, json!([2]), 200),
+        (&format!("{all}/{}", "x".repeat(65)), json!({}), 422),
+        (nobodys, json!({}), 404),
+    ] {
+        let put = contract
+            .tell(client, Method::PUT, SAVED_ONE, path, body)
+            .await;
+        put.expect(status);
+    }
+    let json_of = |text: String| {
+        let request = client.request(Method::PUT, &one);
+        request
+            .header("content-type", "application/json")
+            .body(text)
+    };
+    for (request, status) in [
+        (json_of("{".to_owned()), 400),
+        (json_of(format!("\"{}\"", "x".repeat(300 << 10))), 413),
+        (client.request(Method::PUT, &one).body("{}"), 415),
+    ] {
+        let answer = contract.send(client, Method::PUT, SAVED_ONE, request).await;
+        answer.expect(status);
+    }
+    let listed = contract.ask(client, Method::GET, SAVED, all).await;
+    let listed = listed.expect(200).json();
+    assert_eq!(listed, json!({"items": [{"name": "a b/c"}], "next": null}));
+    let found = contract.ask(client, Method::GET, SAVED_ONE, &one).await;
+    assert_eq!(found.expect(200).json(), json!([2]));
+    let deleted = contract.ask(client, Method::DELETE, SAVED_ONE, &one).await;
+    deleted.expect(204);
+    for (method, route, path) in [
+        (Method::GET, SAVED_ONE, one.as_str()),
+        (Method::DELETE, SAVED_ONE, &one),
+        (Method::GET, SAVED, "/api/v1/functions/nobody/saved-events"),
+    ] {
+        contract.ask(client, method, route, path).await.expect(404);
     }
 }

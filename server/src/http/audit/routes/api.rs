@@ -47,6 +47,16 @@ pub(super) const ROUTES: &[Route] = &[
         Known::Change("function.set_gate"),
     ),
     (
+        Method::PUT,
+        "/api/v1/functions/{name}/saved-events/{event}",
+        Known::Change("event.save"),
+    ),
+    (
+        Method::DELETE,
+        "/api/v1/functions/{name}/saved-events/{event}",
+        Known::Change("event.delete"),
+    ),
+    (
         Method::DELETE,
         "/api/v1/functions/{name}",
         Known::Change("function.delete"),

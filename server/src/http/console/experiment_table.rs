@@ -1,0 +1,255 @@
+//! What came of an experiment as a table.
+
+use hearth_lab::overhead::layers::{LAYERS, TITLES};
+use hearth_lab::plot::curve::name_of;
+use hearth_lab::plot::forest::percent;
+use hearth_lab::plot::format::{number, time};
+use hearth_web::pages::ResultTable;
+use serde_json::Value;
+
+use crate::model::ExperimentView;
+
+/// What came of it.
+pub(super) fn result(view: &ExperimentView) -> ResultTable {
+    let Some(result) = &view.result else {
+        return ResultTable::default();
+    };
+    if let Some(rows) = result["overhead"].as_array() {
+        return overhead(rows);
+    }
+    if result["what_if"].is_object() {
+        return what_if(&result["what_if"]);
+    }
+    match result["benchmarks"].as_array() {
+        Some(benchmarks) => comparisons(benchmarks, result),
+        None => latencies(result["rows"].as_array().map_or(&[], Vec::as_slice), true),
+    }
+}
+
+/// Rows with the latency of something. `whole` has what is known only at the end.
+pub(super) fn latencies(rows: &[Value], whole: bool) -> ResultTable {
+    let is_table = rows.iter().any(|row| !row["ratios"].is_null());
+    let mut headings = vec![
+        "", "Samples", "p50", "p90", "p99", "p99.9", "Maximum", "TMR",
+    ];
+    if whole {
+        headings.push("Failed");
+    }
+    if is_table {
+        headings.extend(["MR", "TR", "Cold", "TMR in the paper"]);
+    }
+    let row = |row: &Value| {
+        let tail = &row["latency_ns"];
+        let mut cells = vec![tail["count"].to_string()];
+        cells.extend(["median", "p90", "p99", "p999", "max"].map(|field| ns(&tail[field])));
+        cells.push(ratio(&tail["tmr"]));
+        if whole {
+            cells.push(row["failed"].to_string());
+        }
+        if is_table {
+            cells.push(ratio(&row["ratios"]["mr"]));
+            cells.push(ratio(&row["ratios"]["tr"]));
+            let cold = row["cold_share"].as_f64();
+            cells.push(
+                cold.map_or_else(|| "–".to_owned(), |share| format!("{:.0} %", share * 100.0)),
+            );
+            cells.push(in_the_paper(&row["paper_tmr"]));
+        }
+        let text = |field: &str| row[field].as_str().unwrap_or_default().to_owned();
+        (text("title"), text("means"), cells)
+    };
+    ResultTable {
+        headings,
+        rows: rows.iter().map(row).collect(),
+    }
+}
+
+/// By cloud: `AWS 1.7`.
+fn in_the_paper(clouds: &Value) -> String {
+    let clouds = clouds.as_object().into_iter().flatten();
+    let clouds: Vec<String> = clouds
+        .map(|(cloud, tmr)| format!("{cloud} {tmr}"))
+        .collect();
+    match clouds.is_empty() {
+        true => "–".to_owned(),
+        false => clouds.join(", "),
+    }
+}
+
+/// What each layer has of its own in the mean, and its share of the whole.
+fn overhead(rows: &[Value]) -> ResultTable {
+    let mut headings = vec!["", "Samples"];
+    headings.extend(TITLES);
+    headings.extend(["Mean", "p50", "p99", "Failed"]);
+    let row = |row: &Value| {
+        let layers = row["layers"].as_array().into_iter().flatten();
+        let mut cells = vec![row["samples"].to_string()];
+        cells.extend(layers.map(|layer| {
+            let share = layer["share"].as_f64().unwrap_or_default();
+            format!("{} ({:.0} %)", ns(&layer["own"]["mean_ns"]), share * 100.0)
+        }));
+        let client = &row["layers"][LAYERS - 1]["through"];
+        cells.extend(["mean_ns", "p50_ns", "p99_ns"].map(|field| ns(&client[field])));
+        cells.push(row["uncounted"]["failed"].to_string());
+        let title = row["title"].as_str().unwrap_or_default().to_owned();
+        (title, String::new(), cells)
+    };
+    ResultTable {
+        headings,
+        rows: rows.iter().map(row).collect(),
+    }
+}
+
+fn comparisons(benchmarks: &[Value], result: &Value) -> ResultTable {
+    // Only a duet says it, and only where it came to be.
+    let is_needed = benchmarks.iter().any(|one| one["trials_needed"].is_u64());
+    let row = |one: &Value| {
+        let change = &one["change"];
+        let interval =
+            |interval: &Value| match (interval["low"].as_f64(), interval["high"].as_f64()) {
+                (Some(low), Some(high)) => format!("{} to {}", percent(low), percent(high)),
+                _ => "–".to_owned(),
+            };
+        let estimate = change["estimate"].as_f64();
+        let mut cells = vec![
+            one["trials"].to_string(),
+            ns(&one["first_ns"]),
+            ns(&one["second_ns"]),
+            estimate.map_or_else(|| "–".to_owned(), percent),
+            interval(&change["percentile"]),
+            interval(&change["bca"]),
+            verdict(one, result),
+        ];
+        if is_needed {
+            let needed = one["trials_needed"].as_u64();
+            cells.push(needed.map_or_else(|| "–".to_owned(), |count| count.to_string()));
+        }
+        let title = one["title"].as_str().unwrap_or_default().to_owned();
+        (
+            title,
+            one["error"].as_str().unwrap_or_default().to_owned(),
+            cells,
+        )
+    };
+    let what = match result["suite"].is_object() {
+        true => "Benchmark",
+        false => "Event",
+    };
+    let mut headings = vec![
+        what, "Trials", "First", "Second", "Change", "Interval", "BCa", "Verdict",
+    ];
+    if is_needed {
+        headings.push("Trials needed");
+    }
+    ResultTable {
+        headings,
+        rows: benchmarks.iter().map(row).collect(),
+    }
+}
+
+/// What each setting would have come to: the present one first, as on the function's page.
+fn what_if(found: &Value) -> ResultTable {
+    let curves = found["curves"].as_array().into_iter().flatten();
+    let named = |curve: &Value| {
+        let name = name_of(curve);
+        let points = curve["points"].as_array().cloned().unwrap_or_default();
+        points.into_iter().map(move |point| (name.clone(), point))
+    };
+    let today = named(&found["today"]).map(|(name, point)| (name, "today", point));
+    let others = curves.flat_map(|curve| named(curve).map(|(name, point)| (name, "", point)));
+    let row = |(name, means, point): (String, &str, Value)| {
+        let figure = |field: &str| {
+            let figure = point[field].as_f64();
+            figure.map_or_else(|| "–".to_owned(), number)
+        };
+        let share = point["cold_share"].as_f64().unwrap_or_default();
+        let cells = vec![
+            format!("{} s", point["idle_timeout_s"]),
+            figure("cold"),
+            format!("{} %", number(share * 100.0)),
+            figure("queued"),
+            figure("refused"),
+            format!("{} MiB", figure("memory_mib")),
+            figure("most_instances"),
+        ];
+        (name, means.to_owned(), cells)
+    };
+    ResultTable {
+        headings: vec![
+            "Settings",
+            "Idle timeout",
+            "Cold",
+            "Share",
+            "Queued",
+            "Refused",
+            "Memory, mean",
+            "Most instances",
+        ],
+        rows: today.chain(others).map(row).collect(),
+    }
+}
+
+pub(super) fn verdict(one: &Value, result: &Value) -> String {
+    // Where the first version differs from itself, what differs from it says nothing.
+    if result["control_changes"].as_u64() > Some(0) {
+        return "–".to_owned();
+    }
+    let word = match one["verdict"].as_str() {
+        Some("faster") => "faster",
+        Some("slower") => "slower",
+        Some("possible") => "possible change",
+        Some(_) => "no change",
+        None => "left out",
+    };
+    match one["doubtful"].as_bool() {
+        Some(true) => format!("{word}, perhaps noise"),
+        _ => word.to_owned(),
+    }
+}
+
+pub(super) fn ns(value: &Value) -> String {
+    value.as_f64().map_or_else(|| "–".to_owned(), time)
+}
+
+fn ratio(value: &Value) -> String {
+    value
+        .as_f64()
+        .map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_what_if_has_the_present_settings_first() {
+        let point = |idle: u32, cold: u32| {
+            json!({"idle_timeout_s": idle, "cold": cold, "cold_share": f64::from(cold) / 100.0, "queued": 0, "refused": 0,
+            "memory_mib": 12.5, "most_instances": 3})
+        };
+        let curve =
+            |points: &[Value]| json!({"min_instances": 0, "max_concurrency": 8, "points": points});
+        let found = json!({"today": curve(&[point(300, 7)]), "curves": [curve(&[point(1, 90), point(60, 9)])]});
+        let table = what_if(&found);
+        assert_eq!(table.rows.len(), 3);
+        let (name, means, cells) = &table.rows[0];
+        assert_eq!((name.as_str(), means.as_str()), ("min 0, max 8", "today"));
+        assert_eq!(cells[..], ["300 s", "7", "7 %", "0", "0", "12.5 MiB", "3"]);
+        assert_eq!(cells.len() + 1, table.headings.len());
+        assert!(what_if(&Value::Null).rows.is_empty());
+    }
+
+    #[test]
+    fn trials_that_are_needed_are_shown_where_they_are_known() {
+        let one = |needed: Value| json!({"title": "a", "trials": 45, "trials_needed": needed});
+        let headings = |all: &[Value]| comparisons(all, &json!({})).headings;
+        assert_eq!(headings(&[one(Value::Null)]).len(), 8);
+        let both = [one(Value::Null), one(json!(21))];
+        assert_eq!(headings(&both).last(), Some(&"Trials needed"));
+        let rows = comparisons(&both, &json!({})).rows;
+        let last = |row: usize| rows[row].2.last().map(String::as_str);
+        assert_eq!((last(0), last(1)), (Some("–"), Some("21")));
+    }
+}
