@@ -8,8 +8,9 @@
 //! Cancelled          Failed
 //! ```
 //!
-//! `house.rs` gives experiments up and removes what is left of them. `gate.rs` has versions compared before they become active.
+//! `create.rs` takes configurations. `house.rs` gives experiments up and removes what is left of them. `gate.rs` has versions compared before they become active.
 
+mod create;
 mod deciding;
 mod error;
 mod gate;
@@ -22,8 +23,6 @@ mod what_if;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hearth_lab::job::Job;
-use hearth_lab::stellar::experiment::TEXT_MAX;
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -31,7 +30,7 @@ use tokio::sync::Notify;
 use crate::catalog::Catalog;
 use crate::engine::Engine;
 use crate::model::{AssignedExperiment, ExperimentDetail, ExperimentEnd, ExperimentView};
-use crate::store::{NewExperiment, Store, StoreError};
+use crate::store::{Store, StoreError};
 
 use deciding::Deciding;
 
@@ -102,44 +101,6 @@ impl Lab {
         lab.have_ended(&ids);
         tokio::spawn(lab.clone().keep_house());
         Ok(lab)
-    }
-
-    /// Creates an experiment, which waits for an agent.
-    ///
-    /// # Errors
-    /// [`LabError::Job`], [`LabError::NoFunction`], [`LabError::Full`], [`LabError::Kept`], [`LabError::Store`].
-    pub async fn create(&self, config: &[u8], by: &str) -> Result<ExperimentDetail, LabError> {
-        let job = Job::read(config)?;
-        for (field, subject) in job.subjects()? {
-            if self.0.engine.id_of(&subject.function).is_none() {
-                return Err(LabError::NoFunction(field, subject.function));
-            }
-        }
-        if let Job::Duet(duet) = &job {
-            self.knows_saved(duet).await?;
-        }
-        self.has_room().await?;
-        let config = String::from_utf8_lossy(config);
-        let new = NewExperiment {
-            kind: job.kind(),
-            title: &job.title(),
-            config: &config,
-            created_by: by,
-        };
-        let id = self.0.store.create_experiment(new).await?;
-        self.0.bell.notify_one();
-        self.get(id).await
-    }
-
-    async fn has_room(&self) -> Result<(), LabError> {
-        let store = &self.0.store;
-        if store.open_experiments().await? >= OPEN_MAX {
-            return Err(LabError::Full);
-        }
-        if store.experiments_bytes().await? + TEXT_MAX as u64 > ALL_MAX {
-            return Err(LabError::Kept);
-        }
-        Ok(())
     }
 
     /// Experiments before this id, newest first.

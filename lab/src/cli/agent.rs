@@ -69,7 +69,7 @@ impl Run {
 }
 
 /// A directory that nobody else has made, or can write to.
-fn temporary() -> io::Result<PathBuf> {
+pub(super) fn temporary() -> io::Result<PathBuf> {
     let name = format!("hearth-lab-{}-{:x}", std::process::id(), fastrand::u64(..));
     let path = std::env::temp_dir().join(name);
     DirBuilder::new().mode(0o700).create(&path)?;

@@ -10,6 +10,7 @@ mod duet;
 mod fit;
 mod gate;
 mod job;
+mod keep;
 mod load;
 mod overhead;
 mod replay;

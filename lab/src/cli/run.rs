@@ -12,6 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use super::job;
+use super::keep::keep;
 use super::load::Certificates;
 use super::store::Stored;
 use crate::duet::render::machine;
@@ -63,6 +64,9 @@ pub(super) struct Run {
     /// Directory that the run's directory is created in
     #[arg(long, default_value = "latency-samples")]
     out: PathBuf,
+    /// Keep the experiment, its result and its files on the server, as if it had been created in the console, and none here
+    #[arg(long, conflicts_with_all = ["out", "only", "seed", "ca", "insecure"])]
+    keep: bool,
     /// Run only the sub-experiment of this number, counted from 0
     #[arg(long)]
     only: Option<usize>,
@@ -82,6 +86,21 @@ impl Run {
         file.take(TEXT_MAX as u64 + 1)
             .read_to_end(&mut text)
             .with_context(|| name.clone())?;
+        if self.keep {
+            let mut config: serde_json::Value =
+                serde_json::from_slice(&text).context(name.clone())?;
+            if let Some(url) = self.endpoint {
+                anyhow::ensure!(
+                    !job::has_kind(&text),
+                    "endpoint: for STeLLAR's experiments; this one has a kind"
+                );
+                let config = config.as_object_mut();
+                let config = config.context("not an experiment: it must be an object")?;
+                config.insert("Endpoint".to_owned(), url.into());
+            }
+            let (client, store) = (self.server.client()?, self.store.source(store)?);
+            return keep(&config, client, generator, store, self.processor).context(name);
+        }
         if job::has_kind(&text) {
             anyhow::ensure!(
                 self.endpoint.is_none() && self.only.is_none(),

@@ -40,8 +40,9 @@ const ASK_EVERY: Duration = Duration::from_secs(1);
 
 /// What a server says of an experiment to be run.
 #[derive(Debug, Deserialize)]
-struct Assigned {
-    id: i64,
+pub struct Assigned {
+    /// Its number.
+    pub id: i64,
     config: Value,
     prefix: String,
 }
@@ -63,6 +64,33 @@ pub struct Agent {
     pub processor: Option<usize>,
     /// The object store of storage transfers.
     pub store: Source,
+}
+
+/// What came of one, for a terminal.
+#[derive(Debug, Clone, Default)]
+pub struct Ran {
+    /// Its figures.
+    pub text: String,
+    /// Whether it shows what should not be.
+    pub fell_short: bool,
+    /// What ended it before its end, or kept it from beginning.
+    pub error: Option<String>,
+}
+
+impl Ran {
+    fn of(outcome: &Result<Outcome, JobRunError>) -> Self {
+        match outcome {
+            Ok(outcome) => Self {
+                text: outcome.text.clone(),
+                fell_short: outcome.fell_short,
+                error: outcome.error.clone(),
+            },
+            Err(error) => Self {
+                error: Some(error.to_string()),
+                ..Self::default()
+            },
+        }
+    }
 }
 
 impl Agent {
@@ -91,7 +119,8 @@ impl Agent {
                     let assigned = serde_json::from_value::<Assigned>(answer.json()).ok();
                     if let Some(assigned) = &assigned {
                         tell(&format!("experiment {}", assigned.id));
-                        self.run(assigned, cancelled.clone(), tell).await;
+                        let watch = |_: &Progress| {};
+                        self.run(assigned, cancelled.clone(), tell, &watch).await;
                     }
                     if once && assigned.is_some() {
                         return Ok(());
@@ -111,17 +140,19 @@ impl Agent {
         }
     }
 
-    /// Runs one. What cannot be reported is told; the server finds that nobody reports.
-    async fn run(
+    /// Runs one, and returns what came of it in short. What cannot be reported is told; the server finds that nobody reports.
+    pub async fn run(
         &self,
         assigned: &Assigned,
         stopped: watch::Receiver<bool>,
         tell: &(dyn Fn(&str) + Sync),
-    ) {
+        watch: &(dyn Fn(&Progress) + Sync),
+    ) -> Ran {
         let out = self.out.join(format!("experiment-{}", assigned.id));
         let (cancel, cancelled) = watch::channel(false);
         let latest = Mutex::new(Progress::default());
         let note = |progress: Progress| {
+            watch(&progress);
             *latest.lock().unwrap_or_else(PoisonError::into_inner) = progress;
         };
         let running = self.attempt(assigned, &out, cancelled, &note);
@@ -153,6 +184,7 @@ impl Agent {
                 cancel.send_replace(true);
             }
         };
+        let ran = Ran::of(&outcome);
         if let Err(error) = self.report(assigned.id, outcome, tell).await {
             tell(&format!("experiment {}: {error}", assigned.id));
         }
@@ -161,6 +193,7 @@ impl Agent {
         {
             tell(&format!("{}: {error}", out.display()));
         }
+        ran
     }
 
     async fn attempt(

@@ -92,6 +92,7 @@ fn recorded() -> OpenApiRouter<App> {
             experiments::read::file,
             experiments::agent::add_file
         ))
+        .routes(routes!(experiments::create::create_taken))
         .routes(routes!(experiments::agent::next))
         .routes(routes!(experiments::agent::progress))
         .routes(routes!(experiments::agent::end))

@@ -14,6 +14,9 @@ pub enum LabError {
     /// It is over, runs, or does not run.
     #[error("experiment {0} {1}")]
     State(i64, &'static str),
+    /// Another one runs.
+    #[error("another experiment runs, and two would measure each other: try again when it is over")]
+    Busy,
     /// The configuration is not one.
     #[error(transparent)]
     Job(#[from] JobError),

@@ -95,6 +95,33 @@ impl Store {
         work.await.during("create an experiment")
     }
 
+    /// Creates an experiment that runs from now on. Returns its id; nothing while another one runs.
+    pub async fn create_started_experiment(
+        &self,
+        new: NewExperiment<'_>,
+    ) -> Result<Option<i64>, StoreError> {
+        let work = async {
+            let now = Timestamp::now().as_microsecond();
+            let running = ExperimentState::Running.code();
+            let mut transaction = self.write().await?;
+            let made = sqlx::query!(
+                "INSERT INTO experiments (kind, title, config, state, created_by, created_us, started_us, heard_us) \
+                 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?6, ?6 WHERE NOT EXISTS (SELECT 1 FROM experiments WHERE state = ?4)",
+                new.kind,
+                new.title,
+                new.config,
+                running,
+                new.created_by,
+                now
+            )
+            .execute(&mut *transaction)
+            .await?;
+            transaction.commit().await?;
+            Ok((made.rows_affected() > 0).then(|| made.last_insert_rowid()))
+        };
+        work.await.during("start an experiment")
+    }
+
     /// Experiments before this id, newest first.
     pub async fn experiments(
         &self,

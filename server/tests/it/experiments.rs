@@ -251,7 +251,10 @@ async fn bad_experiments_and_reports_are_refused() {
     let client = server.client();
     for (bad, expected) in [
         (json!({}), "SubExperiments"),
-        (json!({"kind": "picture"}), "none of tail, overhead, duet"),
+        (
+            json!({"kind": "picture"}),
+            "none of load, tail, overhead, duet",
+        ),
         (json!({"kind": "tail", "samples": 7}), "samples"),
         (json!({"kind": "duet", "first": "No!"}), "first"),
         (

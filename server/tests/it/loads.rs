@@ -1,6 +1,7 @@
 //! Loads as experiments: of functions and chains, and of other addresses where the agent allows them.
 
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio::process::Command;
 
 use crate::experiments::{agent, agent_with, ended, refused};
-use crate::support::{Server, TOKEN, eventually};
+use crate::support::{Server, TOKEN, eventually, signal};
 
 const CODE: &str =
     "def handler(event, context):\n    return event['requestContext']['http']['method']\n";
@@ -236,42 +237,144 @@ async fn a_peer_that_stops_half_way_holds_nobody_up() {
     }
 }
 
+/// `hearth lab run` of a configuration.
+fn lab_run(server: &Server, directory: &Path, config: &Value, arguments: &[&str]) -> Command {
+    let file = directory.join("load.json");
+    std::fs::write(&file, config.to_string()).expect("written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hearth"));
+    command
+        .args(["lab", "run"])
+        .arg(&file)
+        .args(arguments)
+        .current_dir(directory)
+        .env("HEARTH_URL", &server.url)
+        .env("HEARTH_TOKEN", TOKEN)
+        .env("TMPDIR", directory)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    command
+}
+
+fn said(output: &Output) -> String {
+    let (out, err) = (&output.stdout, &output.stderr);
+    String::from_utf8_lossy(out).into_owned() + &String::from_utf8_lossy(err)
+}
+
 #[tokio::test]
 async fn a_file_of_a_load_is_run_from_the_command_line() {
     let server = Server::start();
     let client = server.client();
     client.deploy("asked", CODE, json!({})).await;
     let directory = tempfile::tempdir().expect("a directory");
-    let file = directory.path().join("load.json");
     let config = json!({"kind": "load", "function": "asked", "rate": 50, "count": 20});
-    std::fs::write(&file, config.to_string()).expect("written");
-    let output = Command::new(env!("CARGO_BIN_EXE_hearth"))
-        .args(["lab", "run"])
-        .arg(&file)
-        .arg("--out")
-        .arg(directory.path().join("out"))
-        .env("HEARTH_URL", &server.url)
-        .env("HEARTH_TOKEN", TOKEN)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .output()
-        .await
-        .expect("it runs");
-    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(
-        output.status.success(),
-        "{printed}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let mut run = lab_run(&server, directory.path(), &config, &["--out", "out"]);
+    let output = run.output().await.expect("it runs");
+    assert!(output.status.success(), "{}", said(&output));
+    let printed = String::from_utf8_lossy(&output.stdout);
     assert!(printed.contains("20 answered with 200"), "{printed}");
     assert!(
         printed.contains("to the first byte, corrected"),
         "{printed}"
     );
     let run = printed.lines().last().expect("a directory");
-    assert!(
-        std::path::Path::new(run).join("over_time.svg").is_file(),
-        "{printed}"
+    let plot = directory.path().join(run).join("over_time.svg");
+    assert!(plot.is_file(), "{printed}");
+    let list = client.get(EXPERIMENTS).await.expect(200).json();
+    assert_eq!(list["items"], json!([]), "nothing is kept unless asked");
+}
+
+#[tokio::test]
+async fn a_run_of_the_command_line_is_kept_when_asked() {
+    let server = Server::start();
+    let client = server.client();
+    client.deploy("asked", CODE, json!({})).await;
+    let directory = tempfile::tempdir().expect("a directory");
+    // Another one runs for now: this one waits for its turn.
+    let other = json!({"kind": "load", "function": "asked"});
+    let taken = format!("{EXPERIMENTS}/taken");
+    let other = client.post(&taken, &other).await.expect(201).json();
+    let stellar = json!({"SubExperiments": [
+        {"Title": "there", "Bursts": 2, "BurstSizes": [3], "IATSeconds": 0}
+    ]});
+    let at = format!("{}/healthz", server.url);
+    let arguments = ["--keep", "--endpoint", at.as_str()];
+    let run = lab_run(&server, directory.path(), &stellar, &arguments)
+        .spawn()
+        .expect("it starts");
+    let end = format!("{EXPERIMENTS}/{}/end", other["id"]);
+    let ended = json!({"state": "succeeded", "error": null, "result": {}});
+    client.put(&end, &ended).await.expect(204);
+    let output = run.wait_with_output().await.expect("it ends");
+    assert!(output.status.success(), "{}", said(&output));
+    let list = client.get(EXPERIMENTS).await.expect(200).json();
+    let kept = &list["items"][0];
+    assert_eq!(
+        (&kept["kind"], &kept["state"]),
+        (&json!("stellar"), &json!("succeeded")),
+        "{list}"
     );
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let page = format!("{}/lab/{}", server.url, kept["id"]);
+    assert_eq!(printed.lines().last(), Some(page.as_str()), "{printed}");
+    let one = client
+        .get(&format!("{EXPERIMENTS}/{}", kept["id"]))
+        .await
+        .expect(200)
+        .json();
+    assert_eq!(one["result"]["rows"][0]["latency_ns"]["count"], 6, "{one}");
+    assert_ne!(one["files"], json!([]), "{one}");
+    let left = std::fs::read_dir(directory.path()).expect("a directory");
+    assert_eq!(left.count(), 1, "only the configuration is here");
+
+    // One that is interrupted is kept as cancelled.
+    let long = json!({"kind": "load", "function": "asked", "rate": 10, "duration_s": 3000});
+    let run = lab_run(&server, directory.path(), &long, &["--keep"])
+        .spawn()
+        .expect("it starts");
+    let state = async |id: u64| {
+        let one = client.get(&format!("{EXPERIMENTS}/{id}")).await;
+        one.expect(200).json()["progress"]["total"].clone()
+    };
+    let id = kept["id"].as_u64().expect("a number") + 1;
+    eventually("it reports", Duration::from_secs(60), || async {
+        let list = client.get(EXPERIMENTS).await.expect(200).json();
+        let is_there = list["items"][0]["id"] == id && state(id).await == 3_000;
+        is_there.then_some(())
+    })
+    .await;
+    signal(run.id().expect("it runs"), rustix::process::Signal::INT).expect("it runs");
+    let output = run.wait_with_output().await.expect("it ends");
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let one = client.get(&format!("{EXPERIMENTS}/{id}")).await.expect(200);
+    assert_eq!(one.json()["state"], "cancelled");
+
+    for (config, arguments, expected) in [
+        (json!([1]), vec!["--keep"], "not an experiment"),
+        (
+            json!([1]),
+            vec!["--keep", "--endpoint", "http://a.b/"],
+            "must be an object",
+        ),
+        (
+            json!({"kind": "load"}),
+            vec!["--keep"],
+            "one of url, function",
+        ),
+        (
+            json!({"kind": "load"}),
+            vec!["--keep", "--out", "x"],
+            "--out",
+        ),
+        (
+            json!({"kind": "load", "function": "nobody"}),
+            vec!["--keep"],
+            "there is no function",
+        ),
+    ] {
+        let mut run = lab_run(&server, directory.path(), &config, &arguments);
+        let output = run.output().await.expect("it runs");
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(said(&output).contains(expected), "{}", said(&output));
+    }
 }

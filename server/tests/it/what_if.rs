@@ -117,7 +117,11 @@ async fn recorded_calls_run_through_other_settings() {
         (config, 0, "3 calls"),
         (json!({"kind": "whatif", "function": "nobody"}), 2, "nobody"),
         (json!({"kind": "whatif", "window": "1h"}), 2, "function: "),
-        (json!({"kind": "picture"}), 2, "is none of load, tail, overhead"),
+        (
+            json!({"kind": "picture"}),
+            2,
+            "is none of load, tail, overhead",
+        ),
     ] {
         let file = directory.path().join("experiment.json");
         std::fs::write(&file, config.to_string()).expect("written");

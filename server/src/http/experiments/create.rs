@@ -1,6 +1,7 @@
 //! `POST /api/v1/experiments`.
 
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -13,12 +14,12 @@ use crate::http::body;
 use crate::http::problem::Problem;
 use crate::http::spec;
 use crate::lab::LabError;
-use crate::model::ExperimentDetail;
+use crate::model::{AssignedExperiment, ExperimentDetail};
 
 /// Create an experiment.
 ///
 /// The body is an experiment in STeLLAR's format, or has a `kind`: `tail` is STeLLAR's table of tail latencies for this server, `duet` compares
-/// two functions or versions, `replay` sends what came to a function once more to copies of two versions, `overhead` tells what function,
+/// two functions or versions, `load` sends requests to a function, a chain or an address, `replay` sends what came to a function once more to copies of two versions, `overhead` tells what function,
 /// worker, server and client each have of a small invocation's time, `suite` compares two source trees that the agent has by their
 /// microbenchmarks (`tool`: `go`, `pytest-benchmark`, `pyperf`, `tinybench` or `mitata`). An agent (`hearth lab agent`) runs one experiment at a time, oldest first.
 #[utoipa::path(
@@ -39,10 +40,7 @@ pub async fn create(
     State(app): State<App>,
     request: Request,
 ) -> Result<Response, Problem> {
-    body::check_coding(request.headers())?;
-    let text = body::read(request.into_body(), TEXT_MAX).await?;
-    body::check_json(&text)?;
-    check_settings(&app, &text)?;
+    let text = read(&app, request).await?;
     let made = app.lab.create(&text, asked.caller.name()).await?;
     asked.audit.target(made.view.id.to_string());
     asked.audit.detail(made.view.title.clone());
@@ -53,6 +51,47 @@ pub async fn create(
         Json(made),
     )
         .into_response())
+}
+
+/// Create an experiment and run it (for agents).
+///
+/// As `POST /api/v1/experiments`, but who creates it runs it, as `hearth lab run --keep` does: it runs from now on, and its progress is to be
+/// reported at least every 30 s. While another experiment runs, it is refused with 409.
+#[utoipa::path(
+    post,
+    path = "/api/v1/experiments/taken",
+    tag = "experiments",
+    operation_id = "create_taken_experiment",
+    security(("bearer" = ["write"])),
+    request_body(content = serde_json::Value, content_type = "application/json", description = "The experiment"),
+    responses((status = 201, description = "Created: run it", body = AssignedExperiment,
+        headers(("Location" = String, description = "Where the experiment is")))),
+    extensions(("x-errors" = json!([
+        "invalid_json", "bad_request_body", "payload_too_large", "unsupported_media_type", "invalid_experiment", "experiment_state",
+        "too_many_requests"
+    ]))),
+)]
+pub async fn create_taken(
+    asked: Allowed<Write>,
+    State(app): State<App>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let text = read(&app, request).await?;
+    let by = asked.caller.name();
+    let (made, title) = app.lab.create_taken(&text, by).await?;
+    asked.audit.target(made.id.to_string());
+    asked.audit.detail(title);
+    let location = format!("/api/v1/experiments/{}", made.id);
+    let headers = [(header::LOCATION, location)];
+    Ok((StatusCode::CREATED, headers, Json(made)).into_response())
+}
+
+async fn read(app: &App, request: Request) -> Result<Bytes, Problem> {
+    body::check_coding(request.headers())?;
+    let text = body::read(request.into_body(), TEXT_MAX).await?;
+    body::check_json(&text)?;
+    check_settings(app, &text)?;
+    Ok(text)
 }
 
 /// Refuses settings of a replay that its function cannot have: its agent would find out late. What else is wrong is said when the

@@ -9,7 +9,7 @@ fn finished() -> Value {
 }
 
 /// Every row of the contract's REST table.
-const ROUTES: [(&str, &str); 77] = [
+const ROUTES: [(&str, &str); 78] = [
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/api/v1/node"),
@@ -68,6 +68,7 @@ const ROUTES: [(&str, &str); 77] = [
     ("post", "/api/v1/experiments/{id}/cancel"),
     ("get", "/api/v1/experiments/{id}/files/{path}"),
     ("put", "/api/v1/experiments/{id}/files/{path}"),
+    ("post", "/api/v1/experiments/taken"),
     ("post", "/api/v1/experiments/next"),
     ("put", "/api/v1/experiments/{id}/progress"),
     ("put", "/api/v1/experiments/{id}/end"),

@@ -9,6 +9,7 @@ use crate::support::Client;
 const ALL: &str = "/api/v1/experiments";
 const ONE: &str = "/api/v1/experiments/{id}";
 const CANCEL: &str = "/api/v1/experiments/{id}/cancel";
+const TAKEN: &str = "/api/v1/experiments/taken";
 const NEXT: &str = "/api/v1/experiments/next";
 const PROGRESS: &str = "/api/v1/experiments/{id}/progress";
 const FILE: &str = "/api/v1/experiments/{id}/files/{path}";
@@ -102,6 +103,17 @@ pub async fn ask(contract: &Contract, client: &Client) {
     assert_eq!(whole.expect(200).json()["files"][0]["bytes"], 4);
     let list = contract.ask(client, Method::GET, ALL, ALL).await;
     list.expect(200);
+    // Who creates one may run it, unless another one runs.
+    let duet = json!({"kind": "duet", "first": "f"});
+    for status in [201, 409] {
+        let taken = contract
+            .tell(client, Method::POST, TAKEN, TAKEN, duet.clone())
+            .await;
+        taken.expect(status);
+    }
+    let bad = json!({"kind": "x"});
+    let bad = contract.tell(client, Method::POST, TAKEN, TAKEN, bad).await;
+    bad.expect(422);
     let cancel = format!("{one}/cancel");
     let again = contract.ask(client, Method::POST, CANCEL, &cancel);
     again.await.expect(409);

@@ -121,6 +121,11 @@ pub(super) const ROUTES: &[Route] = &[
         "/api/v1/experiments/{id}",
         Known::Change("experiment.delete"),
     ),
+    (
+        Method::POST,
+        "/api/v1/experiments/taken",
+        Known::Change("experiment.create"),
+    ),
     // What agents report of experiments that somebody else has created.
     (Method::POST, "/api/v1/experiments/next", Known::NoChange),
     (

@@ -11,7 +11,7 @@ impl From<LabError> for Problem {
             LabError::Store(error) => return error.into(),
             LabError::Engine(error) => return error.into(),
             LabError::NotFound(_) => ProblemCode::NotFound,
-            LabError::State(..) => ProblemCode::ExperimentState,
+            LabError::State(..) | LabError::Busy => ProblemCode::ExperimentState,
             LabError::Job(_) | LabError::NoFunction(..) | LabError::Path => {
                 ProblemCode::InvalidExperiment
             }
