@@ -159,7 +159,7 @@ impl Method {
                 bootstrap: self.intervals.bootstrap(),
                 width: self.intervals.width,
             };
-            distinguish(&mut settings.events);
+            events::distinguish(&mut settings.events);
             let last = std::cell::Cell::new(Instant::now());
             let tell = |progress| tell(&last, progress, "trials");
             Ok(duet::run(client, &settings, cancelled, tell).await?)
@@ -188,19 +188,6 @@ impl Method {
     }
 }
 
-/// Gives events of the same name numbers: results are found by their names.
-fn distinguish(events: &mut [Event]) {
-    for index in 1..events.len() {
-        let (before, rest) = events.split_at_mut(index);
-        let name = rest[0].name.clone();
-        let mut number = 1;
-        while before.iter().any(|event| event.name == rest[0].name) {
-            number += 1;
-            rest[0].name = format!("{name}-{number}");
-        }
-    }
-}
-
 pub(super) fn earlier(path: &Path) -> anyhow::Result<Earlier> {
     let shown = path.display().to_string();
     let mut text = Vec::new();
@@ -220,23 +207,5 @@ pub(super) fn tell(last: &std::cell::Cell<Instant>, progress: Progress, what: &s
     match progress.left {
         Some(left) => eprintln!("{done} of {total} {what}, about {} s left", left.as_secs()),
         None => eprintln!("{done} of {total} {what}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn events_of_the_same_name_get_numbers() {
-        let mut events = ["a", "b", "a", "a", "a-2"].map(|name| Event {
-            name: name.to_owned(),
-            text: "{}".to_owned(),
-        });
-        distinguish(&mut events);
-        assert_eq!(
-            events.map(|event| event.name),
-            ["a", "b", "a-2", "a-3", "a-2-2"]
-        );
     }
 }

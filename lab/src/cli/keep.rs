@@ -14,7 +14,7 @@ use super::job::tell;
 use super::run::block_on;
 use super::{COULD_NOT_RUN, FELL_SHORT};
 use crate::job::Job;
-use crate::job::agent::{Agent, Assigned};
+use crate::job::agent::{Agent, Assigned, is_final};
 use crate::job::endpoints::Endpoints;
 use crate::load::process::Generator;
 use crate::platform::client::{Client, ClientError};
@@ -79,9 +79,10 @@ async fn taken(
         let made = client.send(Method::POST, "/api/v1/experiments/taken", content);
         match made.await {
             Ok(made) => return Ok(serde_json::from_value(made.json())?),
-            Err(ClientError::Refused { status, detail, .. }) if status == StatusCode::CONFLICT => {
+            // Another one runs. And a wait of hours does not end with one lost connection.
+            Err(error) if has_told && !is_final(&error) || is_busy(&error) => {
                 if !has_told {
-                    eprintln!("{detail}");
+                    eprintln!("{error}");
                     has_told = true;
                 }
             }
@@ -92,4 +93,8 @@ async fn taken(
             Ok(_) = cancelled.wait_for(|is_cancelled| *is_cancelled) => anyhow::bail!("cancelled"),
         }
     }
+}
+
+fn is_busy(error: &ClientError) -> bool {
+    matches!(error, ClientError::Refused { status, .. } if *status == StatusCode::CONFLICT)
 }

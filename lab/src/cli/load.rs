@@ -18,9 +18,9 @@ use crate::load::{Plan, Report, Trust, run};
 pub(super) struct Load {
     /// Address, beginning with http:// or https://
     url: String,
-    /// GET, POST or PUT
-    #[arg(long, default_value = "GET")]
-    method: String,
+    /// GET, POST or PUT [default: POST with a body, otherwise GET]
+    #[arg(long)]
+    method: Option<String>,
     /// Header as "name: value"; may be repeated
     #[arg(long, value_parser = header)]
     header: Vec<(String, String)>,
@@ -74,7 +74,7 @@ pub(super) struct Load {
 }
 
 /// Whose certificates `https` addresses may have.
-#[derive(Args, Default)]
+#[derive(Args, Default, PartialEq, Eq)]
 pub(super) struct Certificates {
     /// With https: believe the certificates in this file (PEM), too
     #[arg(long, value_name = "FILE")]
@@ -123,7 +123,7 @@ impl Load {
     fn plan(&self) -> anyhow::Result<Plan> {
         let trust = self.trust.read()?;
         let load = load::Load {
-            method: Some(self.method.clone()),
+            method: self.method.clone(),
             headers: self.header.clone(),
             body: self.body.clone(),
             connections: self.connections,
@@ -192,7 +192,7 @@ mod tests {
                 "--rate 9 --arrivals step --duration 1 --to-rate NaN",
                 "to_rate: more than the rate",
             ),
-            ("--duration NaN", "duration: more than 0"),
+            ("--duration NaN", "duration_s: more than 0"),
             ("--arrivals step", "--rate"),
         ] {
             let refused = plan(arguments).expect_err(arguments);

@@ -70,9 +70,9 @@ pub(super) struct Run {
     /// Run only the sub-experiment of this number, counted from 0
     #[arg(long)]
     only: Option<usize>,
-    /// Seed of the stochastic pauses
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    /// Seed of the stochastic pauses [default: 1]
+    #[arg(long)]
+    seed: Option<u64>,
     /// Processor for the load generator
     #[arg(long)]
     processor: Option<usize>,
@@ -86,6 +86,10 @@ impl Run {
         file.take(TEXT_MAX as u64 + 1)
             .read_to_end(&mut text)
             .with_context(|| name.clone())?;
+        anyhow::ensure!(
+            text.len() <= TEXT_MAX,
+            "{name}: larger than {TEXT_MAX} bytes"
+        );
         if self.keep {
             let mut config: serde_json::Value =
                 serde_json::from_slice(&text).context(name.clone())?;
@@ -102,10 +106,17 @@ impl Run {
             return keep(&config, client, generator, store, self.processor).context(name);
         }
         if job::has_kind(&text) {
-            anyhow::ensure!(
-                self.endpoint.is_none() && self.only.is_none(),
-                "endpoint, only: for STeLLAR's experiments; this one has a kind"
-            );
+            let is_stellars = [
+                ("endpoint", self.endpoint.is_some()),
+                ("only", self.only.is_some()),
+                ("seed", self.seed.is_some()),
+                ("ca, insecure", self.trust != Certificates::default()),
+            ];
+            if let Some((flags, _)) = is_stellars.iter().find(|(_, is_given)| *is_given) {
+                anyhow::bail!(
+                    "{flags}: for STeLLAR's experiments; this one has a kind, and fields of its own"
+                );
+            }
             let (client, store) = (self.server.client()?, self.store.source(store)?);
             return job::run_file(&text, client, generator, store, self.out, self.processor)
                 .context(name);
@@ -120,7 +131,7 @@ impl Run {
             generator,
             out: self.out,
             only: self.only,
-            seed: self.seed,
+            seed: self.seed.unwrap_or(1),
             processor: self.processor,
             prefix: None,
             trust: self.trust.read()?,

@@ -101,7 +101,7 @@ pub async fn saved(
         let answer = client.send(Method::GET, &path, None).await?;
         found.push(Event {
             name: name.clone(),
-            text: answer.json().to_string(),
+            text: String::from_utf8_lossy(&answer.body).into_owned(),
         });
     }
     Ok(found)
@@ -154,6 +154,19 @@ pub(crate) fn kept(invocation: &Value) -> Option<String> {
     is_whole.then(|| text.to_owned())
 }
 
+/// Gives events of the same name numbers: results are found by their names.
+pub fn distinguish(events: &mut [Event]) {
+    for index in 1..events.len() {
+        let (before, rest) = events.split_at_mut(index);
+        let name = rest[0].name.clone();
+        let mut number = 1;
+        while before.iter().any(|event| event.name == rest[0].name) {
+            number += 1;
+            rest[0].name = format!("{name}-{number}");
+        }
+    }
+}
+
 fn is_json(text: &str) -> bool {
     serde_json::from_str::<&RawValue>(text).is_ok()
 }
@@ -191,5 +204,18 @@ mod tests {
         assert!(matches!(Event::read(&path), Err(EventError::Event(..))));
         let missing = directory.path().join("missing.json");
         assert!(matches!(Event::read(&missing), Err(EventError::File(..))));
+    }
+
+    #[test]
+    fn events_of_the_same_name_get_numbers() {
+        let mut events = ["a", "b", "a", "a", "a-2"].map(|name| Event {
+            name: name.to_owned(),
+            text: "{}".to_owned(),
+        });
+        distinguish(&mut events);
+        assert_eq!(
+            events.map(|event| event.name),
+            ["a", "b", "a-2", "a-3", "a-2-2"]
+        );
     }
 }

@@ -198,14 +198,14 @@ mod tests {
     #[test]
     fn repeats_count_when_both_versions_have_a_duration() {
         let rounds = rounds(3, 45, true, 7);
-        let executions = Cell::new(0);
+        let executions = Cell::new(0_usize);
         let (prepared, told) = (RefCell::new(Vec::new()), Cell::new((0, 0)));
         let execute = async |turn: Turn| {
             executions.set(executions.get() + 1);
             match (turn.benchmark, turn.role) {
                 (0, Role::Second) => Ok(Duration::from_micros(20)),
                 // Now and then.
-                (1, Role::Second) if executions.get() % 30 == 0 => {
+                (1, Role::Second) if executions.get().is_multiple_of(30) => {
                     Err(Fault::Failed("502".to_owned()))
                 }
                 (2, Role::First) => Err(Fault::Interrupted),

@@ -158,6 +158,7 @@ impl Agent {
         let running = self.attempt(assigned, &out, cancelled, &note);
         tokio::pin!(running);
         let mut heard = Instant::now();
+        let mut lost = None;
         let outcome = loop {
             tokio::select! {
                 outcome = &mut running => break outcome,
@@ -173,20 +174,31 @@ impl Agent {
                 outcome = &mut running => break outcome,
                 said = report => said,
             };
-            let is_lost = match said {
+            let is_cancelled = match said {
                 Ok(answer) => {
                     heard = Instant::now();
                     answer["cancel"] == true
                 }
-                Err(error) => is_final(&error) || heard.elapsed() > SILENCE_MAX,
+                Err(error) => {
+                    let is_lost = is_final(&error) || heard.elapsed() > SILENCE_MAX;
+                    if is_lost {
+                        lost.get_or_insert_with(|| error.to_string());
+                    }
+                    is_lost
+                }
             };
-            if is_lost || *stopped.borrow() {
+            if is_cancelled || *stopped.borrow() {
                 cancel.send_replace(true);
             }
         };
-        let ran = Ran::of(&outcome);
+        let mut ran = Ran::of(&outcome);
+        if let Some(reason) = lost {
+            ran.error = Some(format!("given up: {reason}"));
+        }
         if let Err(error) = self.report(assigned.id, outcome, tell).await {
             tell(&format!("experiment {}: {error}", assigned.id));
+            ran.error
+                .get_or_insert_with(|| format!("not kept: {error}"));
         }
         if let Err(error) = fs::remove_dir_all(&out)
             && error.kind() != std::io::ErrorKind::NotFound
@@ -228,7 +240,7 @@ impl Agent {
 }
 
 /// Whether asking again would be refused again.
-fn is_final(error: &ClientError) -> bool {
+pub(crate) fn is_final(error: &ClientError) -> bool {
     let for_now = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
     matches!(error, ClientError::Refused { status, .. } if status.is_client_error() && !for_now.contains(status))
 }

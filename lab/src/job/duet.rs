@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::spec::JobError;
-use crate::duet::events::{EVENTS_MAX, Event};
+use crate::duet::events::{EVENTS_MAX, Event, distinguish};
 use crate::duet::report::Stage;
 use crate::duet::run::WIDTH;
 use crate::duet::{self, Subject};
@@ -101,6 +101,10 @@ impl Duet {
                 format!("at most {RECORDED_MAX}"),
             ));
         }
+        if self.events.len() + self.saved.len() > EVENTS_MAX {
+            let rule = format!("with events at most {EVENTS_MAX}");
+            return Err(JobError::Field("saved", rule));
+        }
         for (number, name) in self.saved.iter().enumerate() {
             // Results are found by their names.
             if name.is_empty() || self.saved[..number].contains(name) {
@@ -133,6 +137,7 @@ impl Duet {
         if events.is_empty() {
             events.push(Event::empty());
         }
+        distinguish(&mut events);
         let settings = duet::Settings {
             first,
             second,

@@ -11,7 +11,7 @@ pub(super) mod run;
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::spec::JobError;
 use crate::duet::Subject;
@@ -27,6 +27,9 @@ pub const PAUSE_MS: u64 = 1_000;
 
 /// Time limit of a request unless told otherwise, in ms.
 pub const TIMEOUT_MS: u64 = 30_000;
+
+/// Longest part of an address in a title, in characters.
+const TITLE_MAX: usize = 100;
 
 /// Seconds to send for, unless there is a count.
 const DURATION_S: f64 = 10.0;
@@ -62,7 +65,7 @@ pub struct Load {
     /// `GET`, `POST` or `PUT`; `POST` with a body, otherwise `GET`.
     pub method: Option<String>,
     /// Headers, by name.
-    #[serde(deserialize_with = "by_name")]
+    #[serde(deserialize_with = "by_name", serialize_with = "as_object")]
     pub headers: Vec<(String, String)>,
     /// Body of each request.
     pub body: String,
@@ -130,6 +133,10 @@ fn by_name<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, String)>, 
     Ok(BTreeMap::deserialize(from)?.into_iter().collect())
 }
 
+fn as_object<S: Serializer>(headers: &[(String, String)], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(headers.iter().map(|(name, value)| (name, value)))
+}
+
 /// Where requests go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target<'a> {
@@ -163,6 +170,9 @@ impl Load {
             Err(_) => "it",
         };
         let target = format!("{target}{}", self.path);
+        // Lists and the audit log have it: a query may be a secret.
+        let target = target.split('?').next().unwrap_or_default();
+        let target: String = target.chars().take(TITLE_MAX).collect();
         match (self.rate, self.burst) {
             (Some(rate), _) => match self.to_rate {
                 Some(to) => format!("How fast is {target} at {rate} to {to} requests per second?"),

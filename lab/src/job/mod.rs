@@ -2,7 +2,7 @@
 //!
 //! - [`spec`]: the configuration. [`load`], [`duet`], [`replay`], [`overhead`], [`suite`], [`what_if`]: those of loads, duets, replays,
 //!   overhead studies, suites and simulations.
-//! - [`run`]: from a configuration to files and a summary.
+//! - [`run`]: from a configuration to files and a summary. `stellar`, `compare`: of those in STeLLAR's format, and of those that compare.
 //! - [`agent`]: takes experiments from a server and reports to it. [`endpoints`]: the addresses that it sends requests to.
 
 pub mod agent;
@@ -14,6 +14,7 @@ pub mod overhead;
 pub mod replay;
 pub mod run;
 pub mod spec;
+mod stellar;
 pub mod suite;
 pub mod what_if;
 

@@ -50,23 +50,35 @@ pub(super) fn config(trust: &Trust) -> io::Result<Arc<ClientConfig>> {
 fn roots(trust: &Trust) -> io::Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if let Some(pem) = &trust.ca_pem {
-        let mut found = 0;
-        for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
-            let certificate =
-                certificate.map_err(|error| io::Error::other(format!("--ca: {error}")))?;
-            roots.add(certificate).map_err(io::Error::other)?;
-            found += 1;
-        }
-        if found == 0 {
-            return Err(io::Error::other("--ca: no certificate in PEM format"));
-        }
-    }
+    named(trust, &mut roots).map_err(|error| io::Error::other(format!("--ca: {error}")))?;
     if roots.is_empty() {
         let error = "no certificates on this system: name some with --ca, or use --insecure";
         return Err(io::Error::other(error));
     }
     Ok(roots)
+}
+
+fn named(trust: &Trust, roots: &mut RootCertStore) -> Result<(), String> {
+    let Some(pem) = &trust.ca_pem else {
+        return Ok(());
+    };
+    let mut found = 0;
+    for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
+        let certificate = certificate.map_err(|error| error.to_string())?;
+        roots.add(certificate).map_err(|error| error.to_string())?;
+        found += 1;
+    }
+    match found {
+        0 => Err("no certificate in PEM format".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+impl Trust {
+    /// Fails with what is wrong with the certificates that it names.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        named(self, &mut RootCertStore::empty())
+    }
 }
 
 impl Tls {

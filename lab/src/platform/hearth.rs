@@ -247,6 +247,15 @@ impl Hearth {
         }
     }
 
+    /// The same since the server has known the function, for one that others call, too: a window of time would lose some of theirs.
+    ///
+    /// # Errors
+    /// The server refuses, or does not answer.
+    pub async fn starts_in_all(&self, name: &str) -> Result<BTreeMap<String, u64>, ClientError> {
+        let metrics = self.client.send(Method::GET, "/metrics", None).await?;
+        Ok(metric(&String::from_utf8_lossy(&metrics.body), name))
+    }
+
     /// How a function's instances were started, counted over the last day: `warm` for requests that found one.
     ///
     /// # Errors
@@ -255,5 +264,32 @@ impl Hearth {
         let path = format!("/api/v1/functions/{name}/stats?window=1d");
         let stats = self.client.send(Method::GET, &path, None).await?.json();
         Ok(serde_json::from_value(stats["starts"].clone()).unwrap_or_default())
+    }
+}
+
+/// The starts of a function in the server's metrics.
+fn metric(text: &str, function: &str) -> BTreeMap<String, u64> {
+    let head = format!("hearth_starts_total{{function=\"{function}\",start=\"");
+    let starts = text.lines().filter_map(|line| {
+        let (start, count) = line.strip_prefix(&head)?.split_once("\"} ")?;
+        let count = count.split_whitespace().next()?.parse::<f64>().ok()?;
+        Some((start.to_owned(), count as u64))
+    });
+    starts.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_are_read_from_metrics() {
+        let text = "# TYPE hearth_starts counter\n\
+            hearth_starts_total{function=\"hello\",start=\"warm\"} 12\n\
+            hearth_starts_total{function=\"hello\",start=\"fork\"} 2.0\n\
+            hearth_starts_total{function=\"hello-2\",start=\"fork\"} 7\n";
+        let found = metric(text, "hello");
+        assert_eq!((found.len(), found["warm"], found["fork"]), (2, 12, 2));
+        assert!(metric("", "hello").is_empty());
     }
 }

@@ -23,6 +23,15 @@ fn paper(row: &Row) -> String {
     clouds.join(" ")
 }
 
+/// The same, and whether this server's is less than the least of them.
+fn beside_paper(row: &Row) -> String {
+    match row.is_below_paper() {
+        Some(true) => format!("{}, here less", paper(row)),
+        Some(false) => format!("{}, here more", paper(row)),
+        None => String::new(),
+    }
+}
+
 /// For a terminal.
 pub fn text(table: &Table) -> String {
     let header = [
@@ -39,7 +48,7 @@ pub fn text(table: &Table) -> String {
             ratio(row.ratios.map(|ratios| ratios.mr)),
             ratio(row.ratios.map(|ratios| ratios.tr)),
             share(row.cold_share),
-            paper(row),
+            beside_paper(row),
         ]
     }));
     let mut text = columns(&lines);
@@ -177,6 +186,14 @@ mod tests {
             (cold.cold_share, paper(cold).as_str()),
             (Some(0.95), "AWS 1.5")
         );
+
+        // Each of a hundred takes as long.
+        assert_eq!(beside_paper(warm), "AWS 1.7, here less");
+        let mut slow = warm.clone();
+        slow.latency_ns.tmr = 1.7;
+        assert_eq!(slow.is_below_paper(), Some(false));
+        slow.paper_tmr.clear();
+        assert_eq!(beside_paper(&slow), "");
 
         let text = text(&table);
         assert!(text.starts_with("factor  samples  median"), "{text}");

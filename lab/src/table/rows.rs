@@ -54,6 +54,14 @@ pub struct Table {
     pub left_out: Option<String>,
 }
 
+impl Row {
+    /// Whether its tail-to-median ratio is below that of the best cloud in the paper. None where none is known.
+    pub fn is_below_paper(&self) -> Option<bool> {
+        let best = self.paper_tmr.values().copied().reduce(f64::min)?;
+        Some(self.latency_ns.tmr < best)
+    }
+}
+
 impl Table {
     /// Of what was measured. Sub-experiments without a good answer, or that are no factors, have no row.
     pub fn of(measured: &[Entry], samples: usize) -> Self {

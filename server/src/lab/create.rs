@@ -1,6 +1,6 @@
 //! From a configuration to an experiment.
 
-use hearth_lab::job::Job;
+use hearth_lab::job::{Job, JobError};
 use hearth_lab::stellar::experiment::TEXT_MAX;
 
 use super::{ALL_MAX, Lab, LabError, OPEN_MAX, prefix};
@@ -53,8 +53,19 @@ impl Lab {
                 return Err(LabError::NoFunction(field, subject.function));
             }
         }
-        if let Job::Duet(duet) = &job {
-            self.knows_saved(duet).await?;
+        match &job {
+            Job::Duet(duet) => self.knows_saved(duet).await?,
+            Job::Load(load) => {
+                let missing = load
+                    .chain
+                    .as_ref()
+                    .filter(|name| self.0.catalog.get(name).is_err());
+                if let Some(name) = missing {
+                    let rule = format!("there is no chain {name:?}");
+                    return Err(JobError::Field("chain", rule).into());
+                }
+            }
+            _ => {}
         }
         self.has_room().await?;
         Ok(job)

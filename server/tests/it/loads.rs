@@ -123,7 +123,15 @@ async fn a_load_that_makes_no_sense_is_refused() {
         ),
         (
             json!({"kind": "load", "function": "asked", "rate": 500, "duration_s": 90_000}),
-            "duration_ms: 1 to 86400000",
+            "duration_s: more than 0, and at most 86400",
+        ),
+        (
+            json!({"kind": "load", "chain": "nobody", "path": "/r"}),
+            "chain: there is no chain \"nobody\"",
+        ),
+        (
+            json!({"kind": "load", "function": "asked", "burst": 1, "count": 5_000_000}),
+            "count: at most 100000 bursts",
         ),
         (
             json!({"kind": "load", "url": "http://u:p@a.b/"}),
@@ -349,6 +357,23 @@ async fn a_run_of_the_command_line_is_kept_when_asked() {
     let one = client.get(&format!("{EXPERIMENTS}/{id}")).await.expect(200);
     assert_eq!(one.json()["state"], "cancelled");
 
+    // One that the server has given up is lost, and says so.
+    let run = lab_run(&server, directory.path(), &long, &["--keep"])
+        .spawn()
+        .expect("it starts");
+    eventually("it reports", Duration::from_secs(60), || async {
+        let list = client.get(EXPERIMENTS).await.expect(200).json();
+        let is_there = list["items"][0]["id"] == id + 1 && state(id + 1).await == 3_000;
+        is_there.then_some(())
+    })
+    .await;
+    let end = format!("{EXPERIMENTS}/{}/end", id + 1);
+    let failed = json!({"state": "failed", "error": "gone", "result": null});
+    client.put(&end, &failed).await.expect(204);
+    let output = run.wait_with_output().await.expect("it ends");
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("given up: "), "{}", said(&output));
+
     for (config, arguments, expected) in [
         (json!([1]), vec!["--keep"], "not an experiment"),
         (
@@ -370,6 +395,16 @@ async fn a_run_of_the_command_line_is_kept_when_asked() {
             json!({"kind": "load", "function": "nobody"}),
             vec!["--keep"],
             "there is no function",
+        ),
+        (
+            json!({"kind": "load"}),
+            vec!["--insecure"],
+            "ca, insecure: for STeLLAR's",
+        ),
+        (
+            json!({"kind": "load"}),
+            vec!["--seed", "7"],
+            "seed: for STeLLAR's",
         ),
     ] {
         let mut run = lab_run(&server, directory.path(), &config, &arguments);

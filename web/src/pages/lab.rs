@@ -92,6 +92,8 @@ pub struct ResultTable {
 pub struct LiveDistribution {
     /// Left, top, width and height of each bar.
     pub bars: Vec<[f32; 4]>,
+    /// What they are of: `To the first byte so far, warm-up included: 12 requests`.
+    pub caption: String,
     /// How many there are; none is drawn without one.
     pub count: u64,
     /// The shortest and the longest, at the ends of the axis.

@@ -5,7 +5,7 @@
 pub struct LoadForm {
     /// A function, a path on this server, or an address.
     pub target: String,
-    /// `GET`, `POST` or `PUT`.
+    /// `GET`, `POST` or `PUT`; empty for `POST` with a body and `GET` without one.
     pub method: String,
     /// Body of each request.
     pub body: String,
@@ -39,7 +39,7 @@ impl Default for LoadForm {
     fn default() -> Self {
         Self {
             target: String::new(),
-            method: "GET".to_owned(),
+            method: String::new(),
             body: String::new(),
             headers: String::new(),
             kind: "closed".to_owned(),

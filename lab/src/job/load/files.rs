@@ -10,6 +10,14 @@ use crate::plot::curve::{self, Axis, Curve};
 use crate::plot::{histogram, percentiles};
 use crate::statistics::quantile::{linear, sort};
 
+/// Most lines of `samples.csv`: a server keeps files of 32 MiB, and a line has at most a hundred bytes.
+const LINES_MAX: u64 = 300_000;
+
+/// Of so many requests each one has a line of `samples.csv`.
+pub(super) fn step(sent: u64) -> u64 {
+    sent.div_ceil(LINES_MAX).max(1)
+}
+
 /// Points of the curves over time.
 const SLICES: usize = 60;
 
@@ -22,7 +30,7 @@ pub(super) fn write(
 ) -> io::Result<()> {
     csv(
         BufWriter::new(File::create_new(directory.join("samples.csv"))?),
-        samples,
+        samples.iter().step_by(step(report.sent) as usize),
     )?;
     let latencies = latencies(report, samples);
     let lines: Vec<Line<'_>> = latencies
@@ -52,8 +60,8 @@ pub(super) fn write(
     )
 }
 
-/// A line for each request, in the order in which they were over. Times are in ns from the run's begin.
-fn csv(mut out: impl Write, samples: &[Sample]) -> io::Result<()> {
+/// A line for each of them, in the order in which they were over. Times are in ns from the run's begin.
+fn csv<'a>(mut out: impl Write, samples: impl Iterator<Item = &'a Sample>) -> io::Result<()> {
     writeln!(
         out,
         "burst,intended_ns,sent_ns,connected_ns,first_byte_ns,last_byte_ns,status,bytes,fault"
@@ -78,21 +86,23 @@ fn csv(mut out: impl Write, samples: &[Sample]) -> io::Result<()> {
 
 /// What latency means, and those of good answers, ascending. Corrected ones where requests have times.
 fn latencies(report: &Report, samples: &[Sample]) -> Vec<(&'static str, Vec<f64>)> {
-    let good = samples.iter().filter(|one| one.fault.is_none());
-    let has_times = report.to_first_byte.corrected_ns.is_some();
-    let kinds: [(&str, fn(&Sample) -> u64, bool); 4] = [
-        ("first byte", Sample::to_first, true),
-        ("first, corrected", Sample::to_first_corrected, has_times),
-        ("last byte", Sample::to_last, true),
-        ("last, corrected", Sample::to_last_corrected, has_times),
-    ];
-    let wanted = kinds.into_iter().filter(|(_, _, is_wanted)| *is_wanted);
-    let all = wanted.map(|(name, of, _)| {
-        let mut latencies: Vec<f64> = good.clone().map(|one| of(one) as f64).collect();
+    let sorted = |of: fn(&Sample) -> u64| {
+        let good = samples.iter().filter(|one| one.fault.is_none());
+        let mut latencies: Vec<f64> = good.map(|one| of(one) as f64).collect();
         sort(&mut latencies);
-        (name, latencies)
-    });
-    all.filter(|(_, latencies)| !latencies.is_empty()).collect()
+        latencies
+    };
+    let mut all = vec![("first byte", sorted(Sample::to_first))];
+    let has_times = report.to_first_byte.corrected_ns.is_some();
+    if has_times {
+        all.push(("first, corrected", sorted(Sample::to_first_corrected)));
+    }
+    all.push(("last byte", sorted(Sample::to_last)));
+    if has_times {
+        all.push(("last, corrected", sorted(Sample::to_last_corrected)));
+    }
+    all.retain(|(_, latencies)| !latencies.is_empty());
+    all
 }
 
 /// Median and tail by when requests were intended.
@@ -145,4 +155,32 @@ fn over_time(title: &str, report: &Report, samples: &[Sample]) -> String {
         },
     ];
     curve::draw(title, axes, &curves, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_samples_have_a_line_unless_there_are_too_many() {
+        for (sent, expected) in [(0, 1), (300_000, 1), (300_001, 2), (5_000_000, 17)] {
+            assert_eq!(step(sent), expected, "{sent}");
+        }
+        let most = u64::from(u32::MAX) * 20_000;
+        let longest = Sample {
+            burst: 99_999,
+            intended: most,
+            sent: most,
+            connected: most,
+            first: most,
+            last: most,
+            status: 200,
+            bytes: 1 << 33,
+            ..Sample::default()
+        };
+        let mut text = Vec::new();
+        csv(&mut text, [longest].iter()).expect("written");
+        let line = text.split(|byte| *byte == b'\n').nth(1).expect("a line");
+        assert!(line.len() as u64 * LINES_MAX < 32 << 20, "{}", line.len());
+    }
 }

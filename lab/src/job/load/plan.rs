@@ -2,12 +2,18 @@
 
 use super::{DURATION_S, Load, Spacing, Target};
 use crate::job::spec::JobError;
-use crate::load::plan::{CONNECTIONS_MAX, REQUESTS_MAX};
+use crate::load::plan::{CONNECTIONS_MAX, DURATION_MAX, RATE_MAX, REQUESTS_MAX};
 use crate::load::{Arrivals, Burst, Plan, Request, Round, Schedule, Trust};
 use crate::platform::hearth::Hearth;
 
 /// Steps in which a rate grows.
 const STEPS: f64 = 10.0;
+
+/// Most bursts, as in an experiment of STeLLAR's: a plan names each.
+const BURSTS_MAX: u64 = 100_000;
+
+/// Longest time to send for, in seconds.
+const DURATION_MAX_S: f64 = DURATION_MAX.as_secs() as f64;
 
 /// Connections of an open loop unless told otherwise.
 const OPEN_CONNECTIONS: usize = 100;
@@ -68,6 +74,16 @@ impl Load {
             (None, None) => 1,
         };
         let connections = self.connections.unwrap_or(by_default);
+        if self.burst.is_some_and(|size| size > connections) {
+            return refuse("connections", "as many as a burst has requests, or more");
+        }
+        let trust = Trust {
+            insecure: self.insecure,
+            ca_pem: self.ca_pem.clone(),
+        };
+        if let Err(rule) = trust.check() {
+            return refuse("ca_pem", rule);
+        }
         let method = self.method.clone();
         let plan = Plan {
             requests: vec![Request {
@@ -86,10 +102,7 @@ impl Load {
             capture_bytes: 0,
             faults_max: Some(self.faults_max),
             processor: None,
-            trust: Trust {
-                insecure: self.insecure,
-                ca_pem: self.ca_pem.clone(),
-            },
+            trust,
         };
         plan.check()
             .map_err(|error| JobError::Field(error.field, error.rule))?;
@@ -105,7 +118,7 @@ impl Load {
         }
         if let Some(size) = self.burst {
             if self.rate.is_some() || self.duration_s.is_some() {
-                return refuse("burst", "with a count, without rate and duration");
+                return refuse("burst", "with a count, without rate and duration_s");
             }
             let rounds = self.rounds(size)?;
             return Ok(Schedule::Bursts { rounds });
@@ -114,8 +127,10 @@ impl Load {
             (None, None) => Some(DURATION_S),
             (seconds, _) => seconds,
         };
-        if seconds.is_some_and(|seconds| seconds.is_nan() || seconds <= 0.0) {
-            return refuse("duration", "more than 0");
+        let is_good = |seconds: f64| seconds > 0.0 && seconds <= DURATION_MAX_S;
+        if !seconds.is_none_or(is_good) {
+            let rule = format!("more than 0, and at most {DURATION_MAX_S}");
+            return refuse("duration_s", rule);
         }
         let (count, duration_ms) = (
             self.count,
@@ -142,6 +157,9 @@ impl Load {
         if !(1..=REQUESTS_MAX).contains(&count) {
             return refuse("count", format!("1 to {REQUESTS_MAX}"));
         }
+        if count.div_ceil(size as u64) > BURSTS_MAX {
+            return refuse("count", format!("at most {BURSTS_MAX} bursts"));
+        }
         let round = |from: u64| Round {
             pause_ms: self.pause_ms,
             bursts: vec![Burst {
@@ -161,10 +179,11 @@ impl Load {
             },
             Spacing::Step => {
                 let (Some(to), Some(seconds)) = (self.to_rate, seconds) else {
-                    return refuse("arrivals", "step needs to_rate and duration");
+                    return refuse("arrivals", "step needs to_rate and duration_s");
                 };
-                if to.is_nan() || to <= rate {
-                    return refuse("to_rate", "more than the rate");
+                if !(to > rate && to <= RATE_MAX) {
+                    let rule = format!("more than the rate, and at most {RATE_MAX}");
+                    return refuse("to_rate", rule);
                 }
                 Arrivals::Step {
                     from: rate,
@@ -289,8 +308,22 @@ mod tests {
             ),
             (json!({"arrivals": "poisson"}), "unknown variant"),
             (json!({"rate": 0}), "rate: above 0"),
-            (json!({"duration_s": 0}), "duration: more than 0"),
-            (json!({"duration_s": 1e9}), "duration_ms: 1 to"),
+            (json!({"duration_s": 0}), "duration_s: more than 0, and"),
+            (json!({"duration_s": 1e9}), "and at most 86400"),
+            (
+                json!({"burst": 1, "count": 200_000}),
+                "count: at most 100000 bursts",
+            ),
+            (
+                json!({"burst": 9, "count": 9, "connections": 8}),
+                "connections: as many as a burst",
+            ),
+            (
+                json!({"rate": 9, "arrivals": "step", "duration_s": 1, "to_rate": 1e6}),
+                "to_rate: more than the rate, and at most 500000",
+            ),
+            (json!({"ca_pem": "no"}), "ca_pem: no certificate"),
+            (json!({"headers": {"Host": "x"}}), "headers: Host is the"),
             (json!({"connections": 0}), "connections: 1 to 1000"),
             (json!({"method": "DELETE"}), "method: GET, POST or PUT"),
             (json!({"headers": {"a b": "c"}}), "headers: names"),

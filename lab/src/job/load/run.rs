@@ -12,8 +12,10 @@ use tokio::sync::watch;
 use super::render::{failures, latencies, text};
 use super::{Load, Target, files};
 use crate::duet::render::machine;
+use crate::duet::run::aside;
 use crate::job::compare::was_cancelled;
 use crate::job::run::{JobRunError, Outcome, Progress, Runner};
+use crate::load::plan::REQUESTS_MAX;
 use crate::load::{Ended, Plan, Report, Schedule, drive};
 use crate::platform::client::Client;
 use crate::platform::hearth::Hearth;
@@ -33,7 +35,7 @@ struct Summary<'a> {
     noise: &'a Noise,
     /// What the server says of itself; none of other addresses.
     node: &'a Option<Value>,
-    /// How requests got their instances; only of a function.
+    /// How all requests to the function meanwhile got their instances, others' included; none of chains and other addresses.
     starts: &'a Option<BTreeMap<String, u64>>,
     report: &'a Report,
 }
@@ -68,13 +70,17 @@ pub(in crate::job) async fn run(
         done = sending => done.map_err(RunError::from)?,
         Ok(_) = cancelled.wait_for(|is_cancelled| *is_cancelled) => return Ok(was_cancelled(&runner.out)),
     };
-    let starts = match (before, starts(job, &hearth).await?) {
-        (Some(before), Some(after)) => Some(since(&before, after)),
-        _ => None,
-    };
+    // What was measured counts without it.
+    let after = starts(job, &hearth).await.ok().flatten();
+    let starts = before
+        .zip(after)
+        .map(|(before, after)| since(&before, after));
     let directory = directory(&runner.out, began_at)?;
     let environment = Environment::read();
     let noise = watched.end(&environment, Some(&directory));
+    let (title, of, into) = (job.title(), report.clone(), directory.clone());
+    // Millions of samples take seconds, in which an agent has to report.
+    let written = aside(move || files::write(&into, &title, &of, &samples)).await;
     let summary = Summary {
         lab_version: env!("CARGO_PKG_VERSION"),
         began_at,
@@ -86,9 +92,10 @@ pub(in crate::job) async fn run(
         starts: &starts,
         report: &report,
     };
-    let written = files::write(&directory, &job.title(), &report, &samples)
-        .and_then(|()| result::write(&directory.join("load.json"), &summary));
-    written.map_err(|error| RunError::File(directory.clone(), error))?;
+    let written = written.and_then(|()| result::write(&directory.join("load.json"), &summary));
+    let unwritten = written
+        .err()
+        .map(|error| RunError::File(directory.clone(), error).to_string());
     let failed = report.sent - report.good;
     let row = |(name, tail)| json!({ "title": name, "latency_ns": tail, "failed": failed });
     let rows: Vec<Value> = latencies(&report).into_iter().map(row).collect();
@@ -99,12 +106,14 @@ pub(in crate::job) async fn run(
             "load": report,
             "failures": failures(&report),
             "starts": starts,
+            "samples_step": files::step(report.sent),
+            "is_full": job.count.is_none() && report.sent >= REQUESTS_MAX,
             "generator": { "processor_ns": report.processor_ns, "processor": runner.processor },
             "noise": noise,
         }),
         directory,
         fell_short: false,
-        error: fault(&report),
+        error: fault(&report).or(unwritten),
         was_cancelled: false,
     })
 }
@@ -127,7 +136,7 @@ fn for_a_function(plan: &mut Plan, client: &Client) {
 
 async fn starts(job: &Load, hearth: &Hearth) -> Result<Option<BTreeMap<String, u64>>, RunError> {
     match job.target() {
-        Ok(Target::Function(name)) => Ok(Some(hearth.starts(name).await?)),
+        Ok(Target::Function(name)) => Ok(Some(hearth.starts_in_all(name).await?)),
         _ => Ok(None),
     }
 }
@@ -143,22 +152,25 @@ fn fault(report: &Report) -> Option<String> {
     let failed = failures(report);
     match report.ended {
         Ended::TooManyFaults => Some(format!("given up, too many requests failed: {failed}")),
+        _ if report.sent == 0 => Some("no request was due in that time".to_owned()),
         _ if report.good == 0 => Some(format!("no request was answered with 200: {failed}")),
         _ => None,
     }
 }
 
-/// How far it is: in requests, where it is known how many there will be, and otherwise in seconds.
+/// How far it is: in requests or in seconds, whichever ends it.
 pub fn told(plan: &Plan, progress: drive::Progress) -> Progress {
     let elapsed = progress.elapsed as f64 / 1e9;
-    let seconds = match &plan.schedule {
-        Schedule::Closed { duration_ms, .. } | Schedule::Open { duration_ms, .. } => {
-            duration_ms.map(|ms| ms as f64 / 1e3)
-        }
-        Schedule::Bursts { .. } => None,
+    // The generator tells a total only where nothing else ends the run.
+    let (seconds, count) = match &plan.schedule {
+        Schedule::Closed { duration_ms, count }
+        | Schedule::Open {
+            duration_ms, count, ..
+        } => (duration_ms.map(|ms| ms as f64 / 1e3), *count),
+        Schedule::Bursts { .. } => (None, progress.total),
     };
     let by_time = seconds.map(|seconds| (seconds - elapsed).max(0.0));
-    let by_count = progress.total.map(|total| {
+    let by_count = count.map(|total| {
         let one = elapsed / progress.done.max(1) as f64;
         one * total.saturating_sub(progress.done) as f64
     });
@@ -166,13 +178,17 @@ pub fn told(plan: &Plan, progress: drive::Progress) -> Progress {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),
     };
-    let (what, done, total) = match (progress.total, seconds) {
-        (None, Some(seconds)) => (
+    let is_by_time = match (by_time, by_count) {
+        (Some(by_time), Some(by_count)) => by_time < by_count,
+        (by_time, _) => by_time.is_some(),
+    };
+    let (what, done, total) = match seconds.filter(|_| is_by_time) {
+        Some(seconds) => (
             format!("{} requests, seconds", progress.done),
             elapsed.min(seconds) as u64,
             seconds.ceil() as u64,
         ),
-        (total, _) => ("requests".to_owned(), progress.done, total.unwrap_or(0)),
+        None => ("requests".to_owned(), progress.done, count.unwrap_or(0)),
     };
     Progress {
         what,
@@ -221,7 +237,11 @@ mod tests {
         assert_eq!(timed.left_s, Some(5.5));
         // Whichever comes first.
         let both = plan(json!({"count": 100, "duration_s": 5}));
-        assert_eq!(told(&both, progress(40, Some(100))).left_s, Some(1.0));
+        let by_time = told(&both, progress(40, None));
+        assert_eq!((by_time.left_s, by_time.total), (Some(1.0), 5));
+        let both = plan(json!({"count": 100, "duration_s": 3600}));
+        let by_count = told(&both, progress(40, None));
+        assert_eq!((by_count.left_s, by_count.total), (Some(6.0), 100));
     }
 
     #[test]

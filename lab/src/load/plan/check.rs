@@ -7,6 +7,16 @@ use super::{
     RATE_MAX, REQUESTS_MAX, Request, Round, Schedule, TIMEOUT_MAX,
 };
 
+/// Headers that say where a request goes and where it ends.
+const OWN: [&str; 6] = [
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "upgrade",
+    "expect",
+];
+
 fn refuse(field: &'static str, rule: impl Into<String>) -> Result<(), PlanError> {
     let rule = rule.into();
     Err(PlanError { field, rule })
@@ -122,6 +132,9 @@ impl Request {
             !text.is_empty() && text.bytes().all(token)
         };
         for (name, value) in &self.headers {
+            if OWN.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+                return refuse("headers", format!("{name} is the load generator's own"));
+            }
             demand(is_name(name), "headers", "names as HTTP has them")?;
             demand(
                 is_line(value),

@@ -139,7 +139,16 @@ fn sent(result: &Value) -> Vec<String> {
         .map(|(start, count)| format!("{count} {start}"))
         .collect();
     if !starts.is_empty() {
-        remarks.push(format!("Starts: {}.", starts.join(", ")));
+        remarks.push(format!(
+            "Starts of all requests to it meanwhile: {}.",
+            starts.join(", ")
+        ));
+    }
+    if result["is_full"].as_bool() == Some(true) {
+        remarks.push("It ended before its time: a load has no more requests.".to_owned());
+    }
+    if let Some(step) = result["samples_step"].as_u64().filter(|step| *step > 1) {
+        remarks.push(format!("samples.csv has one of {step} requests."));
     }
     remarks
 }

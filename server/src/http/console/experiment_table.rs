@@ -53,7 +53,7 @@ pub(super) fn latencies(rows: &[Value], whole: bool) -> ResultTable {
             cells.push(
                 cold.map_or_else(|| "–".to_owned(), |share| format!("{:.0} %", share * 100.0)),
             );
-            cells.push(in_the_paper(&row["paper_tmr"]));
+            cells.push(in_the_paper(row));
         }
         let text = |field: &str| row[field].as_str().unwrap_or_default().to_owned();
         (text("title"), text("means"), cells)
@@ -64,15 +64,23 @@ pub(super) fn latencies(rows: &[Value], whole: bool) -> ResultTable {
     }
 }
 
-/// By cloud: `AWS 1.7`.
-fn in_the_paper(clouds: &Value) -> String {
-    let clouds = clouds.as_object().into_iter().flatten();
+/// By cloud, and whether this server's is less than the least of them: `AWS 1.7, here less`.
+fn in_the_paper(row: &Value) -> String {
+    let clouds = row["paper_tmr"].as_object().into_iter().flatten();
     let clouds: Vec<String> = clouds
         .map(|(cloud, tmr)| format!("{cloud} {tmr}"))
         .collect();
     match clouds.is_empty() {
         true => "–".to_owned(),
-        false => clouds.join(", "),
+        false => {
+            let here = match row["below_paper"].as_bool() {
+                Some(true) => ", here less",
+                Some(false) => ", here more",
+                // Experiments of earlier versions do not say it.
+                None => "",
+            };
+            clouds.join(", ") + here
+        }
     }
 }
 
@@ -101,7 +109,7 @@ fn overhead(rows: &[Value]) -> ResultTable {
 }
 
 fn comparisons(benchmarks: &[Value], result: &Value) -> ResultTable {
-    // Only a duet says it, and only where it came to be.
+    // Only where results are trials, and where it came to be.
     let is_needed = benchmarks.iter().any(|one| one["trials_needed"].is_u64());
     let row = |one: &Value| {
         let change = &one["change"];

@@ -108,7 +108,7 @@ pub(super) fn live(view: &ExperimentView) -> ExperimentLive {
         what: progress.what,
         error: view.error.clone().unwrap_or_default(),
         measured: latencies(&progress.rows, false),
-        distribution: distribution(&progress.latencies),
+        distribution: distribution(&view.kind, &progress.latencies),
     }
 }
 

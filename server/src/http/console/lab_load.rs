@@ -24,7 +24,9 @@ pub(super) fn config(form: &Form) -> Result<String, FieldErrors> {
     let mut config = target(&form.trimmed("load_target"))?;
     let mut set = |name: &str, value: Value| config.insert(name.to_owned(), value);
     set("kind", json!("load"));
-    set("method", json!(form.trimmed("load_method")));
+    if !form.trimmed("load_method").is_empty() {
+        set("method", json!(form.trimmed("load_method")));
+    }
     set("headers", headers(&form.lines("load_headers"))?);
     set("body", json!(form.lines("load_body")));
     set("timeout_ms", json!(whole("load_timeout")?));
@@ -63,14 +65,14 @@ fn target(text: &str) -> Result<Map<String, Value>, FieldErrors> {
         let (name, path) = rest.split_at(end);
         (name.to_owned(), path.to_owned())
     };
-    let fields = if text.contains("://") {
-        vec![field("url", text)]
-    } else if let Some(rest) = text.strip_prefix("/chain/") {
+    let fields = if let Some(rest) = text.strip_prefix("/chain/") {
         let (name, path) = split(rest);
         vec![field("chain", &name), field("path", &path)]
     } else if let Some(rest) = text.strip_prefix("/fn/") {
         let (name, path) = split(rest);
         vec![field("function", &name), field("path", &path)]
+    } else if text.contains("://") {
+        vec![field("url", text)]
     } else if text.is_empty() || text.contains('/') {
         let rule = "A function’s name, a path as /fn/hello or /chain/shop/cart, or an address that begins with http:// or https://.";
         return Err(FieldErrors::one("load_target", rule.to_owned()));
@@ -103,12 +105,12 @@ pub(super) fn field(setting: &str) -> Option<&'static str> {
         "headers" => "load_headers",
         "body" => "load_body",
         "connections" => "load_connections",
-        "duration" | "duration_ms" => "load_duration",
-        "count" | "rounds" => "load_count",
+        "duration_s" => "load_duration",
+        "count" => "load_count",
         "rate" => "load_rate",
         "arrivals" => "load_arrivals",
         "to_rate" => "load_to_rate",
-        "burst" | "size" => "load_burst",
+        "burst" => "load_burst",
         "pause_ms" => "load_pause",
         "timeout_ms" => "load_timeout",
         _ => return None,
@@ -156,6 +158,10 @@ mod tests {
         assert_eq!(
             read("/chain/shop/cart"),
             json!({"chain": "shop", "path": "/cart"})
+        );
+        assert_eq!(
+            read("/fn/proxy?url=https://a.b"),
+            json!({"function": "proxy", "path": "?url=https://a.b"})
         );
         let url = "https://a.b/chain/x";
         assert_eq!(read(url), json!({ "url": url }));

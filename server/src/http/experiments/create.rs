@@ -21,7 +21,8 @@ use crate::model::{AssignedExperiment, ExperimentDetail};
 /// The body is an experiment in STeLLAR's format, or has a `kind`: `tail` is STeLLAR's table of tail latencies for this server, `duet` compares
 /// two functions or versions, `load` sends requests to a function, a chain or an address, `replay` sends what came to a function once more to copies of two versions, `overhead` tells what function,
 /// worker, server and client each have of a small invocation's time, `suite` compares two source trees that the agent has by their
-/// microbenchmarks (`tool`: `go`, `pytest-benchmark`, `pyperf`, `tinybench` or `mitata`). An agent (`hearth lab agent`) runs one experiment at a time, oldest first.
+/// microbenchmarks (`tool`: `go`, `pytest-benchmark`, `pyperf`, `tinybench` or `mitata`), `whatif` runs a function's
+/// recorded calls through other settings of the scheduler. An agent (`hearth lab agent`) runs one experiment at a time, oldest first.
 #[utoipa::path(
     post,
     path = "/api/v1/experiments",

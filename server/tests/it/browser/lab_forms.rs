@@ -112,7 +112,7 @@ async fn a_function_is_loaded_from_a_form() {
     browser.click("#new-load details.more summary").await;
     browser.fill("#load_headers", "x-lab: yes").await;
     browser.click("#load-button").await;
-    let title = "How fast is summed?a=b at 50 requests per second?";
+    let title = "How fast is summed at 50 requests per second?";
     browser.wait_for_text("h1", title).await;
     let _agent = agent(&server);
     browser

@@ -137,7 +137,10 @@ fn experiments_are_cards_and_who_runs_them_is_said_when_nobody_does() {
     );
     assert!(page.contains("HEARTH_TOKEN=… hearth lab agent") && page.contains("calls: 3 of 15"));
     assert_eq!(page.matches("name=\"factor\"").count(), 2);
-    assert_eq!(checked(&page), ["warm", "empty", "python3", "node", "true"]);
+    // Connections are used again, and a suite has a control.
+    let all = ["true", "warm", "empty", "python3", "node", "true"];
+    assert_eq!(checked(&page), all);
+    assert!(page.contains("name=\"load_loop\" value=\"closed\" checked"));
     assert!(page.contains("id=\"no-agent\"") && !html(&lab(false)).contains("id=\"no-agent\""));
     assert!(page.contains("hx-get=\"/lab?part=list\""), "{page}");
     // Older ones stay on the page when it is refreshed.
@@ -153,11 +156,13 @@ fn experiments_are_cards_and_who_runs_them_is_said_when_nobody_does() {
     (refused.form.kind, refused.problem) = ("tail".to_owned(), "Choose one.".to_owned());
     let refused = html(&refused);
     assert!(refused.contains("Choose one."));
-    assert_eq!(checked(&refused), ["empty", "python3", "node", "true"]);
+    let rest = ["true", "empty", "python3", "node", "true"];
+    assert_eq!(checked(&refused), rest);
     let mut refused = lab(false);
     refused.form.kind = "overhead".to_owned();
     refused.form.runtimes = vec!["node".to_owned()];
-    assert_eq!(checked(&html(&refused)), ["warm", "node", "true"]);
+    let rest = ["true", "warm", "node", "true"];
+    assert_eq!(checked(&html(&refused)), rest);
 }
 
 #[test]
@@ -201,6 +206,7 @@ fn latencies_are_drawn_as_they_come() {
     assert!(!none.contains("live-distribution"), "{none}");
     let mut page = experiment(true);
     page.live.distribution = LiveDistribution {
+        caption: "To the first byte: 1 request".to_owned(),
         bars: vec![[0.0, 0.0, 600.0, 100.0]],
         count: 1,
         ends: ["1 ms".to_owned(), "2 ms".to_owned()],
@@ -211,6 +217,7 @@ fn latencies_are_drawn_as_they_come() {
     assert!(one.contains("1 request, p50 1.5 ms</figcaption>"), "{one}");
     assert!(one.contains("<rect x=\"0\" y=\"0\" width=\"600\" height=\"100\"/>"));
     page.live.distribution.count = 200;
+    page.live.distribution.caption = "To the first byte: 200 requests".to_owned();
     page.live.distribution.p99 = "1.9 ms".to_owned();
     assert!(html(&page).contains("200 requests, p50 1.5 ms, p99 1.9 ms"));
 }
