@@ -82,6 +82,18 @@ pub struct Progress {
     pub durations: Sketch,
 }
 
+impl Progress {
+    /// Of what has no durations, and nobody knows how long it takes.
+    pub(crate) fn steps(done: usize, total: usize) -> Self {
+        Self {
+            done,
+            total,
+            left: None,
+            durations: Sketch::default(),
+        }
+    }
+}
+
 impl Settings {
     /// Whether they can be carried out.
     ///

@@ -187,16 +187,7 @@ impl<T: Fn(&str, Progress)> Run<'_, T> {
         let (trees, paths) = (settings.trees(), &settings.paths);
         let program = settings.program.as_deref();
         let prepared = |done| {
-            let total = trees.len();
-            (self.tell)(
-                "trees prepared",
-                Progress {
-                    done,
-                    total,
-                    left: None,
-                    durations: Sketch::default(),
-                },
-            );
+            (self.tell)("trees prepared", Progress::steps(done, trees.len()));
         };
         prepared(0);
         let (units, mut description) = match settings.tool {
@@ -254,12 +245,7 @@ impl<T: Fn(&str, Progress)> Run<'_, T> {
         let shown = path.display().to_string();
         let mut all = Vec::new();
         for (done, unit) in units.iter().enumerate() {
-            let progress = Progress {
-                done,
-                total: units.len(),
-                left: None,
-                durations: Sketch::default(),
-            };
+            let progress = Progress::steps(done, units.len());
             (self.tell)("packages or files listed", progress);
             let limit = self.settings.limit.as_secs_f64();
             let event = json!({ "do": "list", "tree": tree, "unit": unit, "limit_s": limit });
