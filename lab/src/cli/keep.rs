@@ -33,13 +33,14 @@ pub(super) fn keep(
 ) -> anyhow::Result<u8> {
     let text = config.to_string();
     Job::read(text.as_bytes())?;
+    // Suites name directories below the present one.
+    let trees = std::env::current_dir()?;
     let out = temporary().context("a temporary directory")?;
     let agent = Agent {
         client,
         generator,
         out: out.clone(),
-        // Suites name directories below the present one.
-        trees: Some(std::env::current_dir()?),
+        trees: Some(trees),
         endpoints: Endpoints::Any,
         processor,
         store,

@@ -1,13 +1,15 @@
 //! What came of an experiment as a table.
 
 use hearth_lab::overhead::layers::{LAYERS, TITLES};
-use hearth_lab::plot::curve::name_of;
 use hearth_lab::plot::forest::percent;
-use hearth_lab::plot::format::{number, time};
+use hearth_lab::plot::format::time;
 use hearth_web::pages::ResultTable;
+use serde::Deserialize as _;
 use serde_json::Value;
 
-use crate::model::ExperimentView;
+use crate::model::{ExperimentView, WhatIf};
+
+use super::what_if;
 
 /// What came of it.
 pub(super) fn result(view: &ExperimentView) -> ResultTable {
@@ -17,8 +19,8 @@ pub(super) fn result(view: &ExperimentView) -> ResultTable {
     if let Some(rows) = result["overhead"].as_array() {
         return overhead(rows);
     }
-    if result["what_if"].is_object() {
-        return what_if(&result["what_if"]);
+    if let Ok(found) = WhatIf::deserialize(&result["what_if"]) {
+        return what_if::table(&found);
     }
     match result["benchmarks"].as_array() {
         Some(benchmarks) => comparisons(benchmarks, result),
@@ -155,48 +157,6 @@ fn comparisons(benchmarks: &[Value], result: &Value) -> ResultTable {
     }
 }
 
-/// What each setting would have come to: the present one first, as on the function's page.
-fn what_if(found: &Value) -> ResultTable {
-    let curves = found["curves"].as_array().into_iter().flatten();
-    let named = |curve: &Value| {
-        let name = name_of(curve);
-        let points = curve["points"].as_array().cloned().unwrap_or_default();
-        points.into_iter().map(move |point| (name.clone(), point))
-    };
-    let today = named(&found["today"]).map(|(name, point)| (name, "today", point));
-    let others = curves.flat_map(|curve| named(curve).map(|(name, point)| (name, "", point)));
-    let row = |(name, means, point): (String, &str, Value)| {
-        let figure = |field: &str| {
-            let figure = point[field].as_f64();
-            figure.map_or_else(|| "–".to_owned(), number)
-        };
-        let share = point["cold_share"].as_f64().unwrap_or_default();
-        let cells = vec![
-            format!("{} s", point["idle_timeout_s"]),
-            figure("cold"),
-            format!("{} %", number(share * 100.0)),
-            figure("queued"),
-            figure("refused"),
-            format!("{} MiB", figure("memory_mib")),
-            figure("most_instances"),
-        ];
-        (name, means.to_owned(), cells)
-    };
-    ResultTable {
-        headings: vec![
-            "Settings",
-            "Idle timeout",
-            "Cold",
-            "Share",
-            "Queued",
-            "Refused",
-            "Memory, mean",
-            "Most instances",
-        ],
-        rows: today.chain(others).map(row).collect(),
-    }
-}
-
 pub(super) fn verdict(one: &Value, result: &Value) -> String {
     // Where the first version differs from itself, what differs from it says nothing.
     if result["control_changes"].as_u64() > Some(0) {
@@ -230,24 +190,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn a_what_if_has_the_present_settings_first() {
-        let point = |idle: u32, cold: u32| {
-            json!({"idle_timeout_s": idle, "cold": cold, "cold_share": f64::from(cold) / 100.0, "queued": 0, "refused": 0,
-            "memory_mib": 12.5, "most_instances": 3})
-        };
-        let curve =
-            |points: &[Value]| json!({"min_instances": 0, "max_concurrency": 8, "points": points});
-        let found = json!({"today": curve(&[point(300, 7)]), "curves": [curve(&[point(1, 90), point(60, 9)])]});
-        let table = what_if(&found);
-        assert_eq!(table.rows.len(), 3);
-        let (name, means, cells) = &table.rows[0];
-        assert_eq!((name.as_str(), means.as_str()), ("min 0, max 8", "today"));
-        assert_eq!(cells[..], ["300 s", "7", "7 %", "0", "0", "12.5 MiB", "3"]);
-        assert_eq!(cells.len() + 1, table.headings.len());
-        assert!(what_if(&Value::Null).rows.is_empty());
-    }
 
     #[test]
     fn trials_that_are_needed_are_shown_where_they_are_known() {

@@ -16,6 +16,25 @@ pub(super) enum Refusal {
     Fields(FieldErrors),
 }
 
+/// A field's whole number.
+pub(super) fn whole(form: &Form, name: &str) -> Result<u64, FieldErrors> {
+    let number = form.trimmed(name).parse();
+    number.map_err(|_| wrong(form, name, "a whole number"))
+}
+
+/// A field's number.
+pub(super) fn decimal(form: &Form, name: &str) -> Result<f64, FieldErrors> {
+    let number = form.trimmed(name).parse().ok();
+    let number = number.filter(|number: &f64| number.is_finite());
+    number.ok_or_else(|| wrong(form, name, "a number"))
+}
+
+/// What a field has is something else.
+pub(super) fn wrong(form: &Form, name: &str, rule: &str) -> FieldErrors {
+    let text = form.trimmed(name);
+    FieldErrors::one(name, format!("{text:?} is not {rule}."))
+}
+
 /// The configuration that a form means.
 pub(super) fn config(form: &Form) -> Result<String, Refusal> {
     match form.trimmed("kind").as_str() {

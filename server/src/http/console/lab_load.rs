@@ -5,22 +5,12 @@ use serde_json::{Map, Value, json};
 
 use super::form::Form;
 use super::guard::sentence;
+use super::lab_form::{decimal, whole};
 
 /// The configuration that a form means; what is wrong with its fields otherwise. Only the fields of its loop are read.
 pub(super) fn config(form: &Form) -> Result<String, FieldErrors> {
-    let wrong = |name: &str, rule: &str| {
-        let text = form.trimmed(name);
-        FieldErrors::one(name, format!("{text:?} is not {rule}."))
-    };
-    let whole = |name: &str| {
-        let number = form.trimmed(name).parse::<u64>();
-        number.map_err(|_| wrong(name, "a whole number"))
-    };
-    let decimal = |name: &str| {
-        let number = form.trimmed(name).parse::<f64>().ok();
-        let number = number.filter(|number| number.is_finite());
-        number.ok_or_else(|| wrong(name, "a number"))
-    };
+    let whole = |name| whole(form, name);
+    let decimal = |name| decimal(form, name);
     let mut config = target(&form.trimmed("load_target"))?;
     let mut set = |name: &str, value: Value| config.insert(name.to_owned(), value);
     set("kind", json!("load"));
@@ -98,7 +88,7 @@ fn headers(lines: &str) -> Result<Value, FieldErrors> {
 }
 
 /// The field of the form that a setting is in; none if it is in none of them.
-pub(super) fn field(setting: &str) -> Option<&'static str> {
+fn field(setting: &str) -> Option<&'static str> {
     Some(match setting {
         "url" | "function" | "chain" | "path" => "load_target",
         "method" => "load_method",

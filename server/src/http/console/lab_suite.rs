@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::form::Form;
 use super::guard::sentence;
+use super::lab_form::{decimal, whole, wrong};
 
 /// The tools, each with what it is.
 pub(super) fn tools() -> Vec<(&'static str, &'static str)> {
@@ -23,18 +24,8 @@ pub(super) fn parallel_max() -> usize {
 
 /// The configuration that a form means; what is wrong with its fields otherwise.
 pub(super) fn config(form: &Form) -> Result<String, FieldErrors> {
-    let wrong = |name: &str, rule: &str| {
-        let text = form.trimmed(name);
-        FieldErrors::one(name, format!("{text:?} is not {rule}."))
-    };
-    let whole = |name: &str| {
-        let number = form.trimmed(name).parse::<u64>();
-        number.map_err(|_| wrong(name, "a whole number"))
-    };
-    let seconds = |name: &str| {
-        let number = form.trimmed(name).parse::<f64>();
-        number.map_err(|_| wrong(name, "a number"))
-    };
+    let whole = |name| whole(form, name);
+    let seconds = |name| decimal(form, name);
     let parallel = match form.trimmed("suite_parallel").is_empty() {
         true => Value::Null,
         false => {
@@ -47,7 +38,7 @@ pub(super) fn config(form: &Form) -> Result<String, FieldErrors> {
         }
     };
     let memory = u32::try_from(whole("suite_memory")?)
-        .map_err(|_| wrong("suite_memory", "a size that an instance can have"))?;
+        .map_err(|_| wrong(form, "suite_memory", "a size that an instance can have"))?;
     let paths = form.lines("suite_paths");
     let paths: Vec<&str> = paths
         .lines()

@@ -60,12 +60,15 @@ pub async fn page(
     Ok(respond::page(StatusCode::OK, &page))
 }
 
-fn table(found: &WhatIf) -> ResultTable {
+/// A row for each setting, the present ones first.
+pub(super) fn table(found: &WhatIf) -> ResultTable {
     let rows = |curve: &WhatIfCurve, is_today: bool| {
-        let min = curve.min_instances;
-        let name = move |timeout: u32| match is_today {
-            true => format!("today: {timeout} s, at least {min}"),
-            false => format!("{timeout} s, at least {min}"),
+        let (min, max) = (curve.min_instances, curve.max_concurrency);
+        let today = if is_today { "today: " } else { "" };
+        let memory = curve.memory_mib;
+        let memory = memory.map_or_else(String::new, |memory| format!(", {memory} MiB"));
+        let name = move |timeout: u32| {
+            format!("{today}{timeout} s, at least {min}, at most {max}{memory}")
         };
         let row = move |point: &crate::model::WhatIfPoint| {
             let cells = vec![
@@ -84,7 +87,7 @@ fn table(found: &WhatIf) -> ResultTable {
     all.extend(found.curves.iter().flat_map(|curve| rows(curve, false)));
     ResultTable {
         headings: vec![
-            "Idle timeout, instances kept",
+            "Idle timeout, instances",
             "Cold",
             "Share",
             "Queued",

@@ -1,14 +1,13 @@
 //! The lab: experiments are created in its forms, watched, read, cancelled and deleted.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::driver::{Browser, DESKTOP, PHONE};
+use super::lab_forms::ends;
 use super::log_in;
 use crate::experiments::{agent, agent_with};
 use crate::suites::{edit, unpacked};
-use crate::support::{Server, eventually};
+use crate::support::Server;
 
 const CODE: &str = "def handler(event, context):\n    return sum(range(2000))\n";
 
@@ -215,18 +214,8 @@ async fn two_source_trees_are_compared_in_a_form_of_their_own() {
     let _agent = agent_with(&server, &["--trees", &directory]);
     browser.wait_for_text("#experiment-live", "calls").await;
     let result = browser.path().await;
-    let id = result.trim_start_matches("/lab/").to_owned();
-    let (client, address) = (server.client(), format!("/api/v1/experiments/{id}"));
-    eventually("the experiment ends", Duration::from_secs(120), || async {
-        let found = client.get(&address).await.expect(200).json();
-        let is_open = found["state"] == "queued" || found["state"] == "running";
-        (!is_open).then_some(())
-    })
-    .await;
     // With so few trials the control differs from itself now and then: no verdict then.
-    browser
-        .wait_for_any_text("#experiment-state", &["done", "fell short"])
-        .await;
+    ends(&browser, &server.client()).await;
     browser
         .wait_for_text("#result", "bench/words.js > count 1000")
         .await;

@@ -40,7 +40,7 @@ fn is_hidden(css: &str) -> String {
 }
 
 /// The experiment that the page is of ends, and the page says how.
-async fn ends(browser: &Browser, client: &Client) {
+pub async fn ends(browser: &Browser, client: &Client) {
     let page = browser.path().await;
     let address = format!("/api/v1/experiments/{}", page.trim_start_matches("/lab/"));
     eventually("the experiment ends", Duration::from_secs(180), || async {
