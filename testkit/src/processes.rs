@@ -62,6 +62,11 @@ impl Process {
         self.field("State").starts_with('Z')
     }
 
+    /// Whether it waits for something that a signal may interrupt.
+    pub fn is_asleep(&self) -> bool {
+        self.field("State").starts_with('S')
+    }
+
     /// Its pid in its own namespace: the last of them.
     pub fn number_inside(&self) -> u32 {
         let numbers = self.field("NSpid").split_whitespace().last();

@@ -1,14 +1,15 @@
 //! A lease: the right to use one instance for one invocation, and its return.
 
+mod joining;
+
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::oneshot;
+use joining::{Joined, Place};
 
-use super::boot_failure::{BootFailure, Cause};
+use super::boot_failure::BootFailure;
 use super::deployment::Deployment;
-use super::pool::{Acquired, Full};
 use crate::instance::Instance;
 use crate::model::StartKind;
 
@@ -72,62 +73,38 @@ impl Deployment {
             return Err(LeaseError::Retired);
         }
         let joined = Instant::now();
-        let (receiver, awaited) = {
+        let (found, awaited) = {
             let mut pool = self.pool.lock();
             let awaited = pool.arrive(joined);
-            // Dropped outside the lock.
-            let mut unfit = Vec::new();
-            while let Acquired::Leased(mut instance) = pool.acquire(joined) {
-                if !self.is_fit(&mut instance) {
-                    pool.was_dead();
-                    unfit.push(instance);
-                    continue;
-                }
-                drop(pool);
-                drop(unfit);
-                instance.thaw();
-                if awaited {
-                    self.decisions.note(|counts| counts.ahead_hit += 1);
-                }
-                return Ok(Lease {
-                    deployment: self.clone(),
-                    instance: Some(instance),
-                    since: joined,
-                    start_kind: StartKind::Warm,
-                    queue: joined.saturating_duration_since(received),
-                    start: Duration::ZERO,
-                });
-            }
-            let (sender, receiver) = oneshot::channel();
-            if let Err(Full(_)) = pool.enqueue(sender) {
-                return Err(LeaseError::Full {
-                    max: self.spec.max_concurrency,
-                    queued: pool.counts().queued,
-                });
-            }
-            drop(pool);
-            drop(unfit);
-            (receiver, awaited)
+            (self.join(pool, joined, Place::Last)?, awaited)
         };
         if awaited {
             self.decisions.note(|counts| counts.ahead_hit += 1);
         }
-        self.start_for_request();
-        let mut wait = Wait {
-            deployment: self,
-            receiver: Some(receiver),
+        let receiver = match found {
+            Joined::Leased(instance) => return Ok(self.leased_warm(instance, received, joined)),
+            Joined::Queued(receiver) => receiver,
         };
-        let Ok(answer) = tokio::time::timeout(QUEUE_DEADLINE, wait.answer()).await else {
-            let queued = self.counts().queued;
-            return Err(LeaseError::Full {
-                max: self.spec.max_concurrency,
-                queued,
-            });
-        };
+        let deadline = joined + QUEUE_DEADLINE;
+        let mut handed = self.wait(receiver, deadline).await?;
+        if !handed.instance.is_running() {
+            // It has died since its start or its last answer. Once only: what dies again does so by the function's doing.
+            drop(handed);
+            let now = Instant::now();
+            let found = {
+                let mut pool = self.pool.lock();
+                pool.was_dead();
+                self.join(pool, now, Place::First)?
+            };
+            handed = match found {
+                Joined::Leased(instance) => return Ok(self.leased_warm(instance, received, now)),
+                Joined::Queued(receiver) => self.wait(receiver, deadline).await?,
+            };
+        }
         let Handed {
             mut instance,
             origin,
-        } = answer.map_err(LeaseError::Boot)?;
+        } = handed;
         instance.thaw();
         let (start_kind, start) = match origin {
             // The start may have begun before this request arrived.
@@ -151,65 +128,6 @@ impl Deployment {
             queue,
             start,
         })
-    }
-}
-
-impl Deployment {
-    /// Whether an idle instance can serve: it is alive, and has written nothing unasked.
-    fn is_fit(&self, instance: &mut Instance) -> bool {
-        if !instance.is_running() {
-            return false;
-        }
-        let quiet = instance.channel.is_quiet();
-        if !quiet {
-            tracing::warn!(function = %self.name, version = self.version(), "an idle instance was ended: it wrote to its channel without being asked");
-        }
-        quiet
-    }
-}
-
-/// A place in the queue. Dropping it early frees the place and passes on what it received.
-struct Wait<'a> {
-    deployment: &'a Arc<Deployment>,
-    receiver: Option<oneshot::Receiver<Result<Handed, Arc<BootFailure>>>>,
-}
-
-impl Wait<'_> {
-    async fn answer(&mut self) -> Result<Handed, Arc<BootFailure>> {
-        let gone = || {
-            Arc::new(BootFailure {
-                reason: "the version was taken down".into(),
-                cause: Cause::Function,
-            })
-        };
-        let Some(receiver) = self.receiver.as_mut() else {
-            return Err(gone());
-        };
-        let answer = receiver.await;
-        self.receiver = None;
-        answer.unwrap_or_else(|_| Err(gone()))
-    }
-}
-
-impl Drop for Wait<'_> {
-    fn drop(&mut self) {
-        let Some(mut receiver) = self.receiver.take() else {
-            return;
-        };
-        receiver.close();
-        if let Ok(Ok(Handed { instance, origin })) = receiver.try_recv() {
-            let given = self
-                .deployment
-                .pool
-                .lock()
-                .declined(instance, Instant::now());
-            self.deployment.hand(given, origin);
-        } else {
-            self.deployment
-                .pool
-                .lock()
-                .retain_waiting(|waiter| !waiter.is_closed());
-        }
     }
 }
 

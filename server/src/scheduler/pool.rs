@@ -180,6 +180,11 @@ impl<I, W> Pool<I, W> {
         Ok(())
     }
 
+    /// Queues a request again that came to its turn and got an instance that turned out to be dead ([`Self::was_dead`]).
+    pub fn enqueue_first(&mut self, waiter: W) {
+        self.waiting.push_front(waiter);
+    }
+
     /// Minimum number of instances.
     fn minimum(&self, now: Instant) -> u32 {
         let held = self.held.is_some_and(|until| now <= until);

@@ -285,6 +285,7 @@ fn the_minimum_is_not_evicted() {
 enum Step {
     Request,
     StartOk,
+    StartDead,
     StartFails,
     Release(u64),
     Discard,
@@ -301,6 +302,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         prop_oneof![
             4 => Just(Step::Request),
             3 => Just(Step::StartOk),
+            1 => Just(Step::StartDead),
             1 => Just(Step::StartFails),
             2 => Just(Step::Release(50)),
             2 => Just(Step::Release(5_000_000)),
@@ -362,6 +364,15 @@ proptest! {
                     instances += 1;
                     let given = pool.started(instances, clock);
                     serve(given, &mut busy);
+                }
+                // The instance is dead when its request looks at it.
+                Step::StartDead if starting > 0 => {
+                    instances += 1;
+                    if let Some((request, _)) = pool.started(instances, clock) {
+                        pool.was_dead();
+                        assert!(matches!(pool.acquire(clock), Acquired::Wait));
+                        pool.enqueue_first(request);
+                    }
                 }
                 Step::StartFails if starting > 0 => {
                     pool.start_failed(clock);
