@@ -14,7 +14,12 @@ pub enum Scheduling {
     RealTime,
     /// Among others by its niceness, in time slices of this length. Kernels before 6.12 choose the length themselves.
     Fair(i32, Duration),
+    /// Behind others: preempts nobody (`SCHED_BATCH`), and is preempted by whoever asks for less time at once.
+    Patient,
 }
+
+/// The longest time slice that the kernel gives.
+const LONGEST_SLICE: Duration = Duration::from_millis(100);
 
 /// Sets how a thread gets processors; what it starts does not inherit more than niceness 0.
 ///
@@ -33,7 +38,11 @@ pub fn schedule(thread: Pid, scheduling: Scheduling) -> io::Result<()> {
         Scheduling::Fair(niceness, slice) => {
             attributes.sched_policy = libc::SCHED_OTHER as u32;
             attributes.sched_nice = niceness;
-            attributes.sched_runtime = u64::try_from(slice.as_nanos()).unwrap_or_default();
+            attributes.sched_runtime = nanoseconds(slice);
+        }
+        Scheduling::Patient => {
+            attributes.sched_policy = libc::SCHED_BATCH as u32;
+            attributes.sched_runtime = nanoseconds(LONGEST_SLICE);
         }
     }
     let thread = thread.as_raw_nonzero().get();
@@ -42,4 +51,8 @@ pub fn schedule(thread: Pid, scheduling: Scheduling) -> io::Result<()> {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
     }
+}
+
+fn nanoseconds(slice: Duration) -> u64 {
+    u64::try_from(slice.as_nanos()).unwrap_or_default()
 }

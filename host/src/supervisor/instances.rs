@@ -12,6 +12,7 @@ use super::live::LiveSandbox;
 use crate::cgroup::{belongs, signal_process};
 use crate::protocol::request::Target;
 use crate::protocol::{Key, LeafNumber, Reply};
+use crate::scheduling::{Scheduling, schedule};
 
 impl Supervisor {
     /// The sandbox of a target, if it has the target's cgroup.
@@ -71,6 +72,11 @@ impl Supervisor {
         // Nobody has a use for it any more, and its removal begins once.
         live.leaves.remove(&target.leaf);
         live.removed_leaves.insert(target.leaf);
+        // Taking its memory apart is most of the work, which requests are not to wait for.
+        if let Some(pid) = number(target.pid).filter(|pid| belongs(*pid, live.uid)) {
+            // It may have ended meanwhile.
+            let _ = schedule(pid, Scheduling::Patient);
+        }
         signal_number(target.pid, live.uid, Signal::KILL);
         self.remove_instance_cgroup(target.key, target.leaf, 0);
     }

@@ -1,8 +1,8 @@
 //! The engine's lifecycle: start, reconcile with the store, periodic maintenance, drain.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use super::bytecode::Compiler;
@@ -13,7 +13,8 @@ use crate::history::History;
 use crate::instance::FunctionKey;
 use crate::model::PortOwner;
 use crate::package::Packages;
-use crate::scheduler::{Evictor, Resources, TICK};
+use crate::scheduler::evictor::{self, Evictor};
+use crate::scheduler::{Deployment, Resources, TICK, TURNS};
 use crate::store::Store;
 
 /// How often a drain looks whether it is done.
@@ -172,27 +173,39 @@ impl Engine {
 
     async fn keep_house(self) {
         let mut evictor = Evictor::new(self.inner.resources.memory_budget);
-        let mut ticks = tokio::time::interval(TICK);
+        let mut ticks = tokio::time::interval(TICK / TURNS);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        while !self.inner.draining.load(Ordering::Acquire) {
-            ticks.tick().await;
-            let now = Instant::now();
-            let mut deployments: Vec<_> = self
-                .inner
-                .registry
-                .all()
-                .iter()
-                .map(|function| function.active())
-                .collect();
-            deployments.extend(self.inner.apart.keep(now));
-            for deployment in &deployments {
-                deployment.tick(now);
-            }
-            let memory_status = evictor
-                .round(&self.inner.resources, &deployments, now)
-                .await;
+        while !self.is_draining() {
+            let deployments = self.in_service();
+            let resources = &self.inner.resources;
+            let memory_status = evictor.round(resources, &deployments, Instant::now()).await;
             *self.inner.memory_status.lock() = memory_status;
+            // What is replaced or deleted meanwhile is not kept.
+            let mut turns = vec![Vec::new(); TURNS as usize];
+            for deployment in deployments {
+                turns[deployment.turn() as usize].push(Arc::downgrade(&deployment));
+            }
+            for turn in turns {
+                ticks.tick().await;
+                if self.is_draining() {
+                    return;
+                }
+                let turn: Vec<_> = turn.iter().filter_map(Weak::upgrade).collect();
+                let now = Instant::now();
+                for deployment in &turn {
+                    deployment.tick(now);
+                }
+                evictor::measure(&turn, now).await;
+            }
         }
+    }
+
+    /// What the house is kept for: the active version of every function, and those apart.
+    fn in_service(&self) -> Vec<Arc<Deployment>> {
+        let functions = self.inner.registry.all();
+        let mut all: Vec<_> = functions.iter().map(|function| function.active()).collect();
+        all.extend(self.inner.apart.keep(Instant::now()));
+        all
     }
 
     /// Whether it is stopping. Until then every function answers: one that is not up is brought up by its call.

@@ -11,6 +11,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::housekeeping::TICK;
 use super::policy::estimate::{Frequency, Mean};
 use super::policy::keep::{self, Kept, KeptTier, StartCosts};
 use super::policy::pressure::{HostStalls, excess};
@@ -23,9 +24,11 @@ use crate::system::HostMemory;
 
 /// Age at which a size is measured again: a function's memory grows with use, but slowly.
 const SAMPLE_AGE: Duration = Duration::from_secs(10);
-/// Sandboxes measured in one round, the oldest measurement first: bounds the cost of a round for any number of
-/// functions (four small files each, some 100 µs).
-const SAMPLES_PER_ROUND: usize = 16;
+/// Rounds in which all are measured again.
+const ROUNDS_PER_AGE: usize = (SAMPLE_AGE.as_millis() / TICK.as_millis()) as usize;
+/// Sandboxes measured at once, the oldest measurement first: bounds the cost for any number of functions (four small files
+/// each, some 100 µs).
+const SAMPLES_AT_ONCE: usize = 16;
 /// Assumed duration of a boot and a restore until one was measured.
 const ASSUMED_BOOT: Duration = Duration::from_millis(80);
 const ASSUMED_RESTORE: Duration = Duration::from_millis(15);
@@ -137,15 +140,15 @@ impl Evictor {
         }
     }
 
-    /// One round: measures some, and evicts what exceeds the budget. Call it regularly.
+    /// One round: evicts what exceeds the budget, by what [`measure`] has found. Call it every [`TICK`].
     pub async fn round(
         &mut self,
         resources: &Resources,
         deployments: &[Arc<Deployment>],
         now: Instant,
     ) -> MemoryStatus {
-        let host = self.measure(deployments, now).await;
-        let host = self.stalls.only(host, now);
+        let host = tokio::task::spawn_blocking(HostMemory::read).await;
+        let host = self.stalls.only(host.unwrap_or_default(), now);
         let mut used = 0_u64;
         let kept: Vec<Kept> = deployments
             .iter()
@@ -177,40 +180,6 @@ impl Evictor {
             used,
             budget: self.budget,
         }
-    }
-
-    /// Measures the sandboxes whose figures are oldest, and the host.
-    async fn measure(&self, deployments: &[Arc<Deployment>], now: Instant) -> HostMemory {
-        let mut due: Vec<(Option<Instant>, usize, Arc<Template>)> = Vec::new();
-        for (index, deployment) in deployments.iter().enumerate() {
-            let sampled = deployment.keep_value.lock().size.map(|size| size.sampled);
-            let fresh = sampled.is_some_and(|at| now.saturating_duration_since(at) < SAMPLE_AGE);
-            if !fresh && let Some(template) = deployment.slot.up() {
-                due.push((sampled, index, template));
-            }
-        }
-        // Unmeasured ones come first.
-        due.sort_by_key(|(sampled, ..)| *sampled);
-        due.truncate(SAMPLES_PER_ROUND);
-        let read = move || {
-            let host = HostMemory::read();
-            let sizes: Vec<_> = due
-                .into_iter()
-                .filter_map(|(_, index, template)| Some((index, template.memory()?)))
-                .collect();
-            (host, sizes)
-        };
-        let Ok((host, sizes)) = tokio::task::spawn_blocking(read).await else {
-            return HostMemory::default();
-        };
-        for (index, memory) in sizes {
-            let deployment = &deployments[index];
-            let live = deployment.counts().live();
-            let becomes = deployment.becomes();
-            let mut keep_value = deployment.keep_value.lock();
-            keep_value.measured(memory, live, becomes, now);
-        }
-        host
     }
 
     /// What may be evicted of a deployment, and the bytes that it uses in total.
@@ -248,6 +217,40 @@ impl Evictor {
         let bytes =
             template.unwrap_or(0) + u64::from(counts.live()) * instance_bytes + image.unwrap_or(0);
         (kept, bytes)
+    }
+}
+
+/// Measures the sandboxes of some deployments: those with no figure yet, and the oldest of those with an old one, so that
+/// the others are measured in other rounds. Call it every [`TICK`], and not for all at once.
+pub async fn measure(deployments: &[Arc<Deployment>], now: Instant) {
+    let mut due: Vec<(Option<Instant>, usize, Arc<Template>)> = Vec::new();
+    for (index, deployment) in deployments.iter().enumerate() {
+        let sampled = deployment.keep_value.lock().size.map(|size| size.sampled);
+        let fresh = sampled.is_some_and(|at| now.saturating_duration_since(at) < SAMPLE_AGE);
+        if !fresh && let Some(template) = deployment.slot.up() {
+            due.push((sampled, index, template));
+        }
+    }
+    // Unmeasured ones come first.
+    due.sort_by_key(|(sampled, ..)| *sampled);
+    let unmeasured = due.partition_point(|(sampled, ..)| sampled.is_none());
+    due.truncate(unmeasured.max(deployments.len().div_ceil(ROUNDS_PER_AGE)));
+    due.truncate(SAMPLES_AT_ONCE);
+    if due.is_empty() {
+        return;
+    }
+    let read = move || -> Vec<_> {
+        let due = due.into_iter();
+        due.filter_map(|(_, index, template)| Some((index, template.memory()?)))
+            .collect()
+    };
+    // An error means the end of the tokio runtime.
+    for (index, memory) in tokio::task::spawn_blocking(read).await.unwrap_or_default() {
+        let deployment = &deployments[index];
+        let live = deployment.counts().live();
+        let becomes = deployment.becomes();
+        let mut keep_value = deployment.keep_value.lock();
+        keep_value.measured(memory, live, becomes, now);
     }
 }
 

@@ -9,10 +9,20 @@ use crate::instance::FREEZE_AFTER;
 
 /// Interval between rounds.
 pub const TICK: Duration = Duration::from_millis(500);
+/// Parts of a round, each for some of the deployments: what a round does for all of them (an end takes about a
+/// millisecond of processor time, a measurement a tenth) would otherwise come at once, and in the way of a request.
+pub const TURNS: u32 = 10;
+/// How long an end waits for a moment without requests.
+const GRACE: Duration = Duration::from_secs(2);
 /// Instances stopped per hold of the pool's lock, for which requests wait. Each takes some 50 µs.
 const FROZEN_AT_ONCE: usize = 4;
 
 impl Deployment {
+    /// Which of the [`TURNS`] of a round is its own.
+    pub fn turn(&self) -> u32 {
+        u32::try_from(self.id % u64::from(TURNS)).unwrap_or(0)
+    }
+
     /// Call it every [`TICK`].
     pub fn tick(self: &Arc<Self>, now: Instant) {
         if self.is_retired() {
@@ -26,7 +36,11 @@ impl Deployment {
             let mut pool = self.pool.lock();
             // One tick, because a window may open just after one, plus the expected duration of the start.
             let lead = TICK + (boot + pool.start_cost()) * 2;
-            pool.tick(now, lead)
+            let grace = match self.resources.traffic.running() {
+                0 => Duration::ZERO,
+                _ => GRACE,
+            };
+            pool.tick(now, lead, grace)
         };
         if !tick.expired.is_empty() || tick.missed.is_some() || tick.ahead.is_some() {
             self.decisions.note(|counts| {

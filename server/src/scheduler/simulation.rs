@@ -139,7 +139,10 @@ impl Run<'_> {
             }
             Event::Alarm => self.pool.look_again(now),
             Event::Tick => {
-                let ahead = self.pool.tick(now, tick + self.start * 2).ahead;
+                let ahead = self
+                    .pool
+                    .tick(now, tick + self.start * 2, Duration::ZERO)
+                    .ahead;
                 if ahead == Some(true) {
                     self.begin(at, 1);
                 }

@@ -44,7 +44,10 @@ impl Deployment {
                 let (sender, receiver) = oneshot::channel();
                 let queued = match place {
                     Place::Last => pool.enqueue(sender),
-                    Place::First => Ok(pool.enqueue_first(sender)),
+                    Place::First => {
+                        pool.enqueue_first(sender);
+                        Ok(())
+                    }
                 };
                 break match queued {
                     Ok(()) => Ok(Joined::Queued(receiver)),

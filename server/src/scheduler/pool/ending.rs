@@ -17,8 +17,9 @@ pub struct Tick<I> {
 }
 
 impl<I, W> Pool<I, W> {
-    /// Call it regularly. Starts an instance for an expected call `lead` in advance.
-    pub fn tick(&mut self, now: Instant, lead: Duration) -> Tick<I> {
+    /// Call it regularly. Starts an instance for an expected call `lead` in advance. Instances are kept for `grace` longer
+    /// than they have to be.
+    pub fn tick(&mut self, now: Instant, lead: Duration, grace: Duration) -> Tick<I> {
         let mut tick = Tick {
             expired: Vec::new(),
             missed: None,
@@ -42,14 +43,14 @@ impl<I, W> Pool<I, W> {
             }
             Step::None => {}
         }
-        tick.expired = self.expired(now);
+        tick.expired = self.expired(now, grace);
         tick
     }
 
-    /// Removes the instances that were idle for too long, oldest first, down to the minimum.
-    pub fn expired(&mut self, now: Instant) -> Vec<I> {
+    /// Removes the instances that were idle for too long, and for `grace` more, oldest first, down to the minimum.
+    pub fn expired(&mut self, now: Instant, grace: Duration) -> Vec<I> {
         let surplus = self.total().saturating_sub(self.minimum(now)) as usize;
-        let timeout = self.limits.idle_timeout;
+        let timeout = self.limits.idle_timeout + grace;
         let old = self
             .idle
             .iter()

@@ -105,7 +105,10 @@ fn the_minimum_is_started_and_kept() {
     assert_eq!(pool.starts_due(now).all(), 2);
     pool.started(1, now);
     pool.started(2, now);
-    assert!(pool.expired(now + Duration::from_secs(60)).is_empty());
+    assert!(
+        pool.expired(now + Duration::from_secs(60), Duration::ZERO)
+            .is_empty()
+    );
     assert_eq!(pool.remove_idle(|&i| i == 1), [1]);
     assert_eq!(pool.starts_due(now).all(), 1, "a lost one is replaced");
 }
@@ -127,10 +130,18 @@ fn idle_instances_expire_oldest_first() {
             None
         );
     }
-    assert!(pool.expired(now + Duration::from_secs(9)).is_empty());
-    assert_eq!(pool.expired(now + Duration::from_secs(10)), [1]);
+    assert!(
+        pool.expired(now + Duration::from_secs(9), Duration::ZERO)
+            .is_empty()
+    );
+    let (timeout, grace) = (Duration::from_secs(10), Duration::from_secs(2));
+    assert!(
+        pool.expired(now + timeout, grace).is_empty(),
+        "kept for longer than it has to be"
+    );
+    assert_eq!(pool.expired(now + timeout + grace, grace), [1]);
     assert_eq!(
-        pool.expired(now + Duration::from_secs(60)),
+        pool.expired(now + Duration::from_secs(60), Duration::ZERO),
         [2],
         "the minimum of one stays"
     );
@@ -246,7 +257,7 @@ fn an_instance_is_ready_for_a_periodic_caller_and_goes_when_nobody_comes() {
         assert!(!pool.arrive(now));
         now += minute;
     }
-    let ahead = pool.tick(now - lead, lead).ahead;
+    let ahead = pool.tick(now - lead, lead, Duration::ZERO).ahead;
     assert_eq!(ahead, Some(true));
     assert_eq!(pool.starts_due(now).all(), 0, "counted as begun");
     assert!(pool.confirm_start(now), "it is of use");
@@ -255,10 +266,16 @@ fn an_instance_is_ready_for_a_periodic_caller_and_goes_when_nobody_comes() {
     assert_eq!(pool.acquire(now), Acquired::Leased(1));
     pool.release(1, now, SHORT);
     now += minute;
-    assert_eq!(pool.tick(now - minute / 2, lead).expired, [1]);
-    assert_eq!(pool.tick(now - lead, lead).ahead, Some(true));
+    assert_eq!(
+        pool.tick(now - minute / 2, lead, Duration::ZERO).expired,
+        [1]
+    );
+    assert_eq!(
+        pool.tick(now - lead, lead, Duration::ZERO).ahead,
+        Some(true)
+    );
     assert_eq!(pool.started(2, now), None);
-    let missed = pool.tick(now + minute / 2, lead).missed;
+    let missed = pool.tick(now + minute / 2, lead, Duration::ZERO).missed;
     assert_eq!(missed, Some(vec![2]));
 }
 
@@ -391,7 +408,7 @@ proptest! {
                     pool.remove_idle(|_| std::mem::take(&mut one));
                 }
                 Step::Expire => {
-                    let tick = pool.tick(clock, Duration::from_secs(1));
+                    let tick = pool.tick(clock, Duration::from_secs(1), Duration::ZERO);
                     prop_assert!(tick.ahead != Some(true) || pool.counts().live() == 0);
                 }
                 Step::GiveUp => {
