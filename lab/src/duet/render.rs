@@ -415,4 +415,21 @@ pub(crate) mod tests {
         assert!(quiet.summary()["noise"]["fdatasync"]["median_ns"].as_f64() > Some(0.0));
         assert!(text(&quiet).contains("noise: A/A 0 of 2 changed"));
     }
+
+    #[test]
+    fn an_a_a_experiment_whose_control_differs_says_so_in_its_certificate() {
+        for (control, outcome) in [(120.0, "2 of 2"), (100.5, "0 of 2")] {
+            let first = vec![
+                ("one", trials(45, 100.0, control)),
+                ("other", trials(45, 100.0, control)),
+            ];
+            let itself = Report {
+                second: "hello@1".to_owned(),
+                ..report(first)
+            };
+            let said = text(&itself.certified([1e5, 2e5]));
+            let outcome = format!("noise: A/A {outcome} changed");
+            assert!(said.contains(&outcome), "{said}");
+        }
+    }
 }

@@ -225,7 +225,8 @@ impl Report {
             })
         };
         let control = match self.is_aa() {
-            true => verdicts(|one| one.verdict),
+            // Where the first version differs from its control, there is no other verdict.
+            true => verdicts(|one| one.verdict.or(one.control_verdict)),
             false => verdicts(|one| one.control_verdict),
         };
         self.noise = Some(Noise {
