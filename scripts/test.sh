@@ -2,6 +2,7 @@
 # Runs every suite, also after one has failed, and ends with the sum of their tests alone on the last line.
 # Full logs: target/test-logs/.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+source scripts/report.sh
 
 readonly LOGS=$TARGET/test-logs
 # How long Rust's tests may take, seconds: 20 minutes on two processors with nothing else to do.
@@ -13,31 +14,6 @@ passed=0
 failed=0
 skipped=0
 bad_suites=()
-
-# count LOG: prints "passed failed skipped", as cargo test ("test result: ok. 3 passed; …") and unittest ("Ran 3 tests",
-# "FAILED (failures=1, errors=1, skipped=1)") and node --test ("# pass 3") report them.
-count() {
-  awk '
-    function field(name,   text) {
-      if (!match($0, name "=[0-9]+")) return 0
-      text = substr($0, RSTART, RLENGTH)
-      sub(/.*=/, "", text)
-      return text + 0
-    }
-    /^test result: / { passed += $4; failed += $6; skipped += $8 }
-    /^Ran [0-9]+ tests? in / { ran += $2 }
-    /^(OK|FAILED)( \(|$)/ {
-      unittest_failed += field("failures") + field("errors") + field("unexpected successes")
-      unittest_skipped += field("skipped")
-    }
-    /^# pass / { passed += $3 }
-    /^# fail / { failed += $3 }
-    /^# skipped / { skipped += $3 }
-    END {
-      print passed + ran - unittest_failed - unittest_skipped, failed + unittest_failed, skipped + unittest_skipped
-    }
-  ' "$1"
-}
 
 # suite NAME COMMAND...: a suite that counts no tests of its own counts as one. Tests that cargo counts as passed but that
 # found the host lacking something (testkit/src/skipped.rs) are counted as skipped.
@@ -65,19 +41,6 @@ suite() {
   passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
   say "suite $name: $ok passed, $bad failed, $skip skipped in $((SECONDS - began)) s"
   ((bad == 0))
-}
-
-# told LOG: what the failing tests of a suite said, as cargo and unittest print it. Of a suite that names none, its end.
-told() {
-  local found
-  found=$(awk '
-    /^---- .* stdout ----$/ || /^(FAIL|ERROR): / { on = 1; lines = 0 }
-    /^failures:$/ || /^Ran [0-9]+ tests? in / { on = 0 }
-    # A backtrace is in the log.
-    on && !/^ +([0-9]+: |at )/ && lines++ < 25 { print substr($0, 1, 600) }
-  ' "$1")
-  [[ -n $found ]] || found=$(tail -n 25 "$1" | cut -c1-600)
-  printf '%s\n' "$found"
 }
 
 # At the end once more, where it is looked for.

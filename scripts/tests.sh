@@ -3,6 +3,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 source scripts/tap.sh
+source scripts/report.sh
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -100,6 +101,31 @@ dockerfile_fits_the_workspace() {
   done
 }
 
+# A test of a server first prints what that server logged.
+a_failing_test_is_told_by_its_panic() {
+  local log=$scratch/rust.log
+  {
+    printf -- '---- slow::it_ends stdout ----\n'
+    seq -f 'INFO line %g' 60
+    printf "\nthread 'slow::it_ends' panicked at it.rs:1:2:\nleft is not right\n  10: core::panicking\n\n"
+    printf -- '---- short stdout ----\nError: none\n\n\nfailures:\n    short\n'
+  } >"$log"
+  [[ $(told "$log") == "---- slow::it_ends stdout ----
+INFO line 54
+INFO line 55
+INFO line 56
+INFO line 57
+INFO line 58
+INFO line 59
+INFO line 60
+
+thread 'slow::it_ends' panicked at it.rs:1:2:
+left is not right
+
+---- short stdout ----
+Error: none" ]]
+}
+
 # Compose passes the host's port on to the one that the image listens on and whose health it asks for.
 container_has_one_port() {
   local port
@@ -117,5 +143,6 @@ check "set-up asks for candidates only after it fetched apt's lists" setup_asks_
 check "Docker and systemd wait for the drain" stopping_waits_for_the_drain
 check "the Dockerfile fits the workspace" dockerfile_fits_the_workspace
 check "the container's port is the same everywhere" container_has_one_port
+check "a failing test is told by its panic" a_failing_test_is_told_by_its_panic
 
 checked
