@@ -2,8 +2,8 @@
 
 #![allow(unsafe_code)]
 
-use std::io;
 use std::time::Duration;
+use std::{fs, io};
 
 use rustix::thread::Pid;
 
@@ -53,6 +53,62 @@ pub fn schedule(thread: Pid, scheduling: Scheduling) -> io::Result<()> {
     }
 }
 
+/// The same for all threads of a process. Those that end meanwhile are left out.
+pub fn schedule_all(process: Pid, scheduling: Scheduling) {
+    let threads = fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero()));
+    let numbers = threads.into_iter().flatten().flatten().filter_map(|thread| {
+        let number = thread.file_name().to_str()?.parse().ok()?;
+        Pid::from_raw(number)
+    });
+    for thread in numbers {
+        let _ = schedule(thread, scheduling);
+    }
+}
+
 fn nanoseconds(slice: Duration) -> u64 {
     u64::try_from(slice.as_nanos()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// The policies of a process's threads, by proc(5).
+    fn policies(process: u32) -> Vec<u32> {
+        let threads = fs::read_dir(format!("/proc/{process}/task")).expect("it lives");
+        let policy = |thread: io::Result<fs::DirEntry>| {
+            let stat = fs::read_to_string(thread.expect("a thread").path().join("stat"));
+            let stat = stat.expect("its state");
+            let (_, fields) = stat.rsplit_once(')').expect("a name");
+            // The first one here is the third there.
+            let policy = fields.split_ascii_whitespace().nth(41 - 3);
+            policy.expect("a policy").parse().expect("a number")
+        };
+        threads.map(policy).collect()
+    }
+
+    #[test]
+    fn every_thread_of_a_process_gives_way() {
+        let threads = "import threading, time
+for _ in range(2): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+print(flush=True); time.sleep(60)";
+        let mut child = Command::new("python3")
+            .args(["-c", threads])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let mut line = [0];
+        let mut said = child.stdout.take().expect("a pipe");
+        io::Read::read_exact(&mut said, &mut line).expect("it has its threads");
+        let before = policies(child.id());
+        let process = Pid::from_raw(child.id().cast_signed()).expect("a number");
+        schedule_all(process, Scheduling::Patient);
+        let after = policies(child.id());
+        child.kill().expect("it ends");
+        child.wait().expect("it has ended");
+        assert_eq!(before, [libc::SCHED_OTHER as u32; 3]);
+        assert_eq!(after, [libc::SCHED_BATCH as u32; 3]);
+    }
 }

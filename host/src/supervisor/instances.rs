@@ -1,7 +1,7 @@
 //! What is done to one instance: it is moved into its cgroup, stopped, resumed, killed.
 //!
-//! The server names the process. Whatever it names, only processes of the named sandbox's own user are touched, each
-//! through a descriptor of it, so that its number cannot pass to another one in between.
+//! The server names the process. Whatever it names, only processes of the named sandbox's own user are touched, and signals
+//! are sent through a descriptor, so that its number cannot pass to another one in between.
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
@@ -12,7 +12,7 @@ use super::live::LiveSandbox;
 use crate::cgroup::{belongs, signal_process};
 use crate::protocol::request::Target;
 use crate::protocol::{Key, LeafNumber, Reply};
-use crate::scheduling::{Scheduling, schedule};
+use crate::scheduling::{Scheduling, schedule_all};
 
 impl Supervisor {
     /// The sandbox of a target, if it has the target's cgroup.
@@ -58,6 +58,10 @@ impl Supervisor {
         let Some(live) = self.sandbox_of(target) else {
             return;
         };
+        // Taking its memory apart is most of the work, which requests are not to wait for.
+        if let Some(pid) = number(target.pid).filter(|pid| belongs(*pid, live.uid)) {
+            schedule_all(pid, Scheduling::Patient);
+        }
         signal_number(target.pid, live.uid, Signal::KILL);
         live.leaf(target.leaf).kill();
         self.sweep(target.key);
@@ -72,11 +76,6 @@ impl Supervisor {
         // Nobody has a use for it any more, and its removal begins once.
         live.leaves.remove(&target.leaf);
         live.removed_leaves.insert(target.leaf);
-        // Taking its memory apart is most of the work, which requests are not to wait for.
-        if let Some(pid) = number(target.pid).filter(|pid| belongs(*pid, live.uid)) {
-            // It may have ended meanwhile.
-            let _ = schedule(pid, Scheduling::Patient);
-        }
         signal_number(target.pid, live.uid, Signal::KILL);
         self.remove_instance_cgroup(target.key, target.leaf, 0);
     }

@@ -195,7 +195,7 @@ impl Engine {
                 for deployment in &turn {
                     deployment.tick(now);
                 }
-                evictor::measure(&turn, now).await;
+                evictor::measure_again(&turn, now).await;
             }
         }
     }

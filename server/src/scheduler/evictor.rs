@@ -26,8 +26,7 @@ use crate::system::HostMemory;
 const SAMPLE_AGE: Duration = Duration::from_secs(10);
 /// Rounds in which all are measured again.
 const ROUNDS_PER_AGE: usize = (SAMPLE_AGE.as_millis() / TICK.as_millis()) as usize;
-/// Sandboxes measured at once, the oldest measurement first: bounds the cost for any number of functions (four small files
-/// each, some 100 µs).
+/// Sandboxes measured at once: bounds the cost for any number of functions (four small files each, some 100 µs).
 const SAMPLES_AT_ONCE: usize = 16;
 /// Assumed duration of a boot and a restore until one was measured.
 const ASSUMED_BOOT: Duration = Duration::from_millis(80);
@@ -140,13 +139,14 @@ impl Evictor {
         }
     }
 
-    /// One round: evicts what exceeds the budget, by what [`measure`] has found. Call it every [`TICK`].
+    /// One round: measures what has no figure yet, and evicts what exceeds the budget. Call it every [`TICK`].
     pub async fn round(
         &mut self,
         resources: &Resources,
         deployments: &[Arc<Deployment>],
         now: Instant,
     ) -> MemoryStatus {
+        measure_new(deployments, now).await;
         let host = tokio::task::spawn_blocking(HostMemory::read).await;
         let host = self.stalls.only(host.unwrap_or_default(), now);
         let mut used = 0_u64;
@@ -196,7 +196,7 @@ impl Evictor {
         let stays = deployment.spec.keep_warm;
         // An instance that is starting or busy, or must stay, needs its template.
         let only_idle = counts.live() == idle && counts.starting == 0 && counts.queued == 0;
-        // A size that is not known yet counts from the next round on.
+        // Where many are new at once, a size that is not known yet counts from a later round on.
         let template = keep_value.size.filter(|_| is_up).map(|size| size.template);
         let instance_bytes = keep_value.instance_bytes();
         let kept = Kept {
@@ -220,28 +220,48 @@ impl Evictor {
     }
 }
 
-/// Measures the sandboxes of some deployments: those with no figure yet, and the oldest of those with an old one, so that
-/// the others are measured in other rounds. Call it every [`TICK`], and not for all at once.
-pub async fn measure(deployments: &[Arc<Deployment>], now: Instant) {
-    let mut due: Vec<(Option<Instant>, usize, Arc<Template>)> = Vec::new();
+/// Measures the sandboxes that have no figure yet.
+async fn measure_new(deployments: &[Arc<Deployment>], now: Instant) {
+    let mut due = Vec::new();
     for (index, deployment) in deployments.iter().enumerate() {
-        let sampled = deployment.keep_value.lock().size.map(|size| size.sampled);
-        let fresh = sampled.is_some_and(|at| now.saturating_duration_since(at) < SAMPLE_AGE);
-        if !fresh && let Some(template) = deployment.slot.up() {
-            due.push((sampled, index, template));
+        let is_new = deployment.keep_value.lock().size.is_none();
+        if is_new && let Some(template) = deployment.slot.up() {
+            due.push((index, template));
         }
     }
-    // Unmeasured ones come first.
-    due.sort_by_key(|(sampled, ..)| *sampled);
-    let unmeasured = due.partition_point(|(sampled, ..)| sampled.is_none());
-    due.truncate(unmeasured.max(deployments.len().div_ceil(ROUNDS_PER_AGE)));
     due.truncate(SAMPLES_AT_ONCE);
+    measure(deployments, due, now).await;
+}
+
+/// Measures again the sandboxes with the oldest of those figures that are old, so few that the others are measured in other
+/// rounds. Call it every [`TICK`] for each deployment, but not for all at once.
+pub async fn measure_again(deployments: &[Arc<Deployment>], now: Instant) {
+    let mut due = Vec::new();
+    for (index, deployment) in deployments.iter().enumerate() {
+        let sampled = deployment.keep_value.lock().size.map(|size| size.sampled);
+        let old = sampled.filter(|at| now.saturating_duration_since(*at) >= SAMPLE_AGE);
+        if let (Some(sampled), Some(template)) = (old, deployment.slot.up()) {
+            due.push((sampled, (index, template)));
+        }
+    }
+    due.sort_by_key(|(sampled, _)| *sampled);
+    due.truncate(
+        deployments
+            .len()
+            .div_ceil(ROUNDS_PER_AGE)
+            .min(SAMPLES_AT_ONCE),
+    );
+    let due = due.into_iter().map(|(_, one)| one).collect();
+    measure(deployments, due, now).await;
+}
+
+async fn measure(deployments: &[Arc<Deployment>], due: Vec<(usize, Arc<Template>)>, now: Instant) {
     if due.is_empty() {
         return;
     }
     let read = move || -> Vec<_> {
         let due = due.into_iter();
-        due.filter_map(|(_, index, template)| Some((index, template.memory()?)))
+        due.filter_map(|(index, template)| Some((index, template.memory()?)))
             .collect()
     };
     // An error means the end of the tokio runtime.

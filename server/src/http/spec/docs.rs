@@ -39,7 +39,7 @@ pub struct CreateFunction {
     /// Maximum number of instances.
     #[schema(required = false, minimum = 1, maximum = 1000, default = 8)]
     pub max_concurrency: u32,
-    /// Seconds before an idle instance is stopped.
+    /// Seconds after which an idle instance is stopped, at most two later while requests are running.
     #[schema(required = false, minimum = 1, maximum = 86400, default = 300)]
     pub idle_timeout_s: u32,
     /// Minimum number of instances to keep, at most `max_concurrency`.
@@ -189,7 +189,7 @@ pub struct PatchFunction {
     /// Maximum number of instances.
     #[schema(required = false, minimum = 1, maximum = 1000)]
     pub max_concurrency: u32,
-    /// Seconds before an idle instance is stopped.
+    /// Seconds after which an idle instance is stopped, at most two later while requests are running.
     #[schema(required = false, minimum = 1, maximum = 86400)]
     pub idle_timeout_s: u32,
     /// Minimum number of instances to keep, at most `max_concurrency`.
@@ -255,7 +255,7 @@ pub struct CopyFunction {
     /// Maximum number of instances.
     #[schema(required = false, minimum = 1, maximum = 1000)]
     pub max_concurrency: u32,
-    /// Seconds before an idle instance is stopped.
+    /// Seconds after which an idle instance is stopped, at most two later while requests are running.
     #[schema(required = false, minimum = 1, maximum = 86400)]
     pub idle_timeout_s: u32,
     /// Minimum number of instances to keep, at most `max_concurrency`; none without, whatever the version keeps.
