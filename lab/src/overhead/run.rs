@@ -24,8 +24,8 @@ const WARM_UP: usize = 20;
 /// After so many seconds an idle instance ends, if cold samples are wanted.
 const IDLE_S: u32 = 1;
 
-/// Pause before each round of cold samples, in ms, in which instances end.
-const PAUSE_MS: u64 = 3_000;
+/// Pause before each round of cold samples, in ms, in which instances end: two seconds late if there were always requests.
+const PAUSE_MS: u64 = 4_000;
 
 /// Time limit of a request, in ms.
 const TIMEOUT_MS: u64 = 30_000;

@@ -2,6 +2,8 @@
 
 mod check;
 
+pub(crate) use check::PARALLELISM_MAX;
+
 use serde::{Deserialize, Serialize};
 
 use crate::load::origin;

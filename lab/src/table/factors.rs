@@ -4,6 +4,8 @@ mod plan;
 
 pub use plan::experiment;
 
+use crate::stellar::experiment::PARALLELISM_MAX;
+
 /// Samples of a point in the paper.
 pub const PAPER_SAMPLES: usize = 3_000;
 
@@ -28,8 +30,10 @@ pub struct Factor {
     function: &'static str,
     memory_mb: u32,
     image_mb: f64,
-    /// Functions that take turns in each round.
+    /// Functions that take turns in each round: the fewest, where `samples_each` asks for more.
     replicas: usize,
+    /// Samples of each function, beyond which there are more functions; 0 for any number.
+    samples_each: usize,
     burst: usize,
     /// Functions that call each other.
     chain: usize,
@@ -55,6 +59,7 @@ const WARM: Factor = Factor {
     memory_mb: 128,
     image_mb: 0.0,
     replicas: 10,
+    samples_each: 0,
     burst: 1,
     chain: 1,
     payload: 0,
@@ -109,6 +114,7 @@ pub static FACTORS: [Factor; 23] = [
         paper_tmr: &[("AWS", 1.5)],
         // Four calls each with the first: from the fifth on, three equal gaps between them would be a rhythm.
         replicas: 67,
+        samples_each: 3,
         ..COLD
     },
     Factor {
@@ -272,10 +278,18 @@ impl Factor {
         self.storage
     }
 
-    /// Bursts at the beginning that are left out: the first to each function, which finds no instance, and a server that still has work of
-    /// the deploys.
-    pub fn warm_up(&self) -> u32 {
-        self.replicas as u32
+    /// Bursts at the beginning, of so many samples, that are left out: the first to each function, which finds no instance, and a server
+    /// that still has work of the deploys.
+    pub fn warm_up(&self, samples: usize) -> u32 {
+        self.replicas(samples) as u32
+    }
+
+    /// Functions that take turns in each round.
+    fn replicas(&self, samples: usize) -> usize {
+        match self.samples_each {
+            0 => self.replicas,
+            each => samples.div_ceil(each).clamp(self.replicas, PARALLELISM_MAX),
+        }
     }
 }
 
@@ -293,7 +307,7 @@ mod tests {
                 (Factor::named(&one.title), one.title.as_str()),
                 (Some(*factor), factor.name)
             );
-            let measured = one.bursts - factor.warm_up() as usize;
+            let measured = one.bursts - factor.warm_up(200) as usize;
             assert!(measured * factor.burst >= 200, "{}", factor.name);
             // Whole rounds: no replica is asked more often than others.
             assert_eq!(one.bursts % one.parallelism, 0, "{}", factor.name);
@@ -304,7 +318,11 @@ mod tests {
             .map(crate::stellar::schedule::seconds)
             .sum();
         let minutes = seconds / 60.0;
-        assert!((5.0..27.0).contains(&minutes), "{minutes}");
+        assert!((5.0..28.0).contains(&minutes), "{minutes}");
         assert_eq!(Factor::named("lukewarm"), None);
+        let cold = Factor::named("cold").expect("a factor");
+        for (samples, functions) in [(100, 67), (200, 67), (600, 200), (3_000, 200)] {
+            assert_eq!(cold.warm_up(samples), functions);
+        }
     }
 }

@@ -69,7 +69,7 @@ impl Table {
             .iter()
             .filter_map(|factor| {
                 let entry = measured.iter().find(|entry| entry.title == factor.name)?;
-                Row::of(factor, entry)
+                Row::of(factor, entry, samples)
             })
             .collect();
         let warm = rows.iter().find(|row| row.factor == FACTORS[0].name);
@@ -150,9 +150,9 @@ impl Row {
         }
     }
 
-    fn of(factor: &Factor, entry: &Entry) -> Option<Self> {
+    fn of(factor: &Factor, entry: &Entry, samples: usize) -> Option<Self> {
         let counted = entry.latencies_ns.iter();
-        let counted = counted.filter(|(burst, _)| *burst >= factor.warm_up());
+        let counted = counted.filter(|(burst, _)| *burst >= factor.warm_up(samples));
         let mut sorted_ns: Vec<f64> = counted.map(|(_, ns)| *ns).collect();
         let latency_ns = Tail::of(&mut sorted_ns)?;
         let starts = entry.starts.as_ref().map(|starts| {

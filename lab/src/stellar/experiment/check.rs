@@ -18,7 +18,7 @@ const BURSTS_MAX: usize = 100_000;
 const BURST_MAX: usize = 500;
 
 /// Most replicas: a prepared interpreter each.
-const PARALLELISM_MAX: usize = 200;
+pub(crate) const PARALLELISM_MAX: usize = 200;
 
 /// Longest pause, in seconds.
 const IAT_MAX: f64 = 86_400.0;

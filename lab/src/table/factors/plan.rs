@@ -7,9 +7,9 @@ use crate::stellar::{Experiment, SubExperiment};
 /// Seconds after which idle instances end where they are to be cold. The paper waits for 10 to 15 minutes instead.
 const COLD_IDLE_S: u32 = 1;
 
-/// Least of the pauses where instances are to be cold, to which STeLLAR's distribution adds. Irregular, because Hearth starts instances
-/// ahead of calls at regular times.
-const COLD_PAUSE_S: f64 = 3.0;
+/// Least of the pauses where instances are to be cold, to which STeLLAR's distribution adds: an end may wait two seconds more for a moment
+/// without requests. Irregular, because Hearth starts instances ahead of calls at regular times.
+const COLD_PAUSE_S: f64 = 4.0;
 
 /// The least one where they are to be warm. The paper's are 3 s.
 const WARM_PAUSE_S: f64 = 2.0;
@@ -21,8 +21,9 @@ impl Factor {
     /// As STeLLAR would be told.
     fn sub_experiment(&self, samples: usize) -> SubExperiment {
         // A burst of 100 is 100 samples, but all of one moment: a twentieth as many bursts as single requests, and at least five.
+        let replicas = self.replicas(samples);
         let bursts = if self.burst == 1 {
-            samples.next_multiple_of(self.replicas)
+            samples.next_multiple_of(replicas)
         } else {
             (samples / 20).max(5)
         };
@@ -31,10 +32,10 @@ impl Factor {
             function: self.function.to_owned(),
             function_memory_mb: self.memory_mb,
             function_image_size_mb: self.image_mb,
-            parallelism: self.replicas,
-            bursts: bursts + self.warm_up() as usize,
+            parallelism: replicas,
+            bursts: bursts + self.warm_up(samples) as usize,
             burst_sizes: vec![self.burst],
-            iat_seconds: self.pause_s(),
+            iat_seconds: self.pause_s(replicas),
             iat_type: if self.is_cold {
                 "stochastic"
             } else {
@@ -59,13 +60,13 @@ impl Factor {
     }
 
     /// Before a round, in which its functions take their bursts at even distances.
-    fn pause_s(&self) -> f64 {
+    fn pause_s(&self, replicas: usize) -> f64 {
         let least = if self.is_cold {
             COLD_PAUSE_S
         } else {
             WARM_PAUSE_S
         };
-        (self.replicas as f64 * DISTANCE_S).max(least)
+        (replicas as f64 * DISTANCE_S).max(least)
     }
 }
 
