@@ -26,13 +26,13 @@ pub(super) struct Overhead {
     /// Warm samples of each workload and runtime, 10 to 3000
     #[arg(long, default_value_t = 200)]
     samples: usize,
-    /// Cold samples of each, up to 200; each round waits 3 s
+    /// Cold samples of each, up to 200; each round waits 4 s
     #[arg(long, default_value_t = 0)]
     cold: usize,
     /// Only these: empty, math, sleep, image
     #[arg(long, value_delimiter = ',')]
     workloads: Vec<String>,
-    /// Only these: python3, node
+    /// Only these: python3, node, provided
     #[arg(long, value_delimiter = ',')]
     runtimes: Vec<String>,
     /// Directory that the run's directory is created in

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use hyper::Method;
+use serde_json::Value;
 
 use super::run::{Server, block_on};
 use crate::job::what_if as job;
@@ -37,6 +38,9 @@ pub(super) struct WhatIf {
     /// File for the curve
     #[arg(long)]
     svg: Option<PathBuf>,
+    /// File for the points as CSV
+    #[arg(long)]
+    csv: Option<PathBuf>,
     /// Print everything as JSON
     #[arg(long)]
     json: bool,
@@ -62,8 +66,13 @@ impl WhatIf {
         } else {
             print!("{}", job::text(&found));
         }
-        if let Some(path) = &self.svg {
-            fs::write(path, curve::what_if(&found)).with_context(|| path.display().to_string())?;
+        for (path, text) in [
+            (&self.svg, curve::what_if as fn(&Value) -> String),
+            (&self.csv, job::csv),
+        ] {
+            if let Some(path) = path {
+                fs::write(path, text(&found)).with_context(|| path.display().to_string())?;
+            }
         }
         Ok(())
     }

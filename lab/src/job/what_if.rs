@@ -104,7 +104,7 @@ impl WhatIf {
     }
 }
 
-/// Asks, and writes `what-if.json` and `curve.svg`.
+/// Asks, and writes `what-if.json`, `what-if.csv` and `curve.svg`.
 pub(super) async fn run(
     job: &WhatIf,
     runner: &Runner,
@@ -121,8 +121,13 @@ pub(super) async fn run(
     let name = Timestamp::now().as_second().to_string();
     let directory =
         create_directory(&runner.out, &name).map_err(|error| failed(&runner.out, error))?;
-    let path = directory.join("curve.svg");
-    fs::write(&path, curve::what_if(&found)).map_err(|error| failed(&path, error))?;
+    for (name, text) in [
+        ("curve.svg", curve::what_if(&found)),
+        ("what-if.csv", csv(&found)),
+    ] {
+        let path = directory.join(name);
+        fs::write(&path, text).map_err(|error| failed(&path, error))?;
+    }
     let path = directory.join("what-if.json");
     result::write(&path, &found).map_err(|error| failed(&path, error))?;
     Ok(Outcome {
@@ -133,6 +138,40 @@ pub(super) async fn run(
         error: None,
         was_cancelled: false,
     })
+}
+
+/// What CSV has of a point, beside the settings of its curve.
+const FIGURES: [&str; 7] = [
+    "idle_timeout_s",
+    "cold",
+    "cold_share",
+    "queued",
+    "refused",
+    "memory_mib",
+    "most_instances",
+];
+
+/// A line for each setting, the present ones first; empty where there is no limit.
+pub fn csv(found: &Value) -> String {
+    let figure = |of: &Value, name: &str| match &of[name] {
+        Value::Null => String::new(),
+        figure => figure.to_string(),
+    };
+    let settings = "today,min_instances,max_concurrency,memory_limit_mib";
+    let mut text = format!("{settings},{}\n", FIGURES.join(","));
+    let curves = found["curves"].as_array().into_iter().flatten();
+    let curves = curves.map(|curve| (false, curve));
+    for (is_today, curve) in std::iter::once((true, &found["today"])).chain(curves) {
+        for point in curve["points"].as_array().into_iter().flatten() {
+            let mut fields = vec![is_today.to_string()];
+            let settings = ["min_instances", "max_concurrency", "memory_mib"];
+            fields.extend(settings.map(|name| figure(curve, name)));
+            fields.extend(FIGURES.map(|name| figure(point, name)));
+            text += &fields.join(",");
+            text.push('\n');
+        }
+    }
+    text
 }
 
 /// For a terminal: a line for each setting, the present ones first.
@@ -186,6 +225,26 @@ pub fn text(found: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn csv_has_a_line_for_each_setting() {
+        let point = |idle: u32, cold: u32| {
+            json!({"idle_timeout_s": idle, "cold": cold, "cold_share": 0.5, "queued": 0, "refused": 0,
+                "memory_mib": 1.5, "most_instances": 2})
+        };
+        let curve = |memory: Value, points: Vec<Value>| json!({"min_instances": 0, "max_concurrency": 8, "memory_mib": memory, "points": points});
+        let found = json!({
+            "today": curve(Value::Null, vec![point(300, 1)]),
+            "curves": [curve(json!(64), vec![point(1, 4), point(60, 2)])],
+        });
+        assert_eq!(
+            csv(&found),
+            "today,min_instances,max_concurrency,memory_limit_mib,idle_timeout_s,cold,cold_share,queued,refused,memory_mib,most_instances\n\
+             true,0,8,,300,1,0.5,0,0,1.5,2\n\
+             false,0,8,64,1,4,0.5,0,0,1.5,2\n\
+             false,0,8,64,60,2,0.5,0,0,1.5,2\n"
+        );
+    }
 
     #[test]
     fn a_what_if_asks_for_what_it_names() {
