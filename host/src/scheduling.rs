@@ -56,10 +56,14 @@ pub fn schedule(thread: Pid, scheduling: Scheduling) -> io::Result<()> {
 /// The same for all threads of a process. Those that end meanwhile are left out.
 pub fn schedule_all(process: Pid, scheduling: Scheduling) {
     let threads = fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero()));
-    let numbers = threads.into_iter().flatten().flatten().filter_map(|thread| {
-        let number = thread.file_name().to_str()?.parse().ok()?;
-        Pid::from_raw(number)
-    });
+    let numbers = threads
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|thread| {
+            let number = thread.file_name().to_str()?.parse().ok()?;
+            Pid::from_raw(number)
+        });
     for thread in numbers {
         let _ = schedule(thread, scheduling);
     }
