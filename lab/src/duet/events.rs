@@ -1,5 +1,7 @@
 //! The events of a duet: from files, by name from those that are saved with a function, or from what the history has kept.
 
+mod http;
+
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -107,7 +109,8 @@ pub async fn saved(
     Ok(found)
 }
 
-/// The newest different events of successful invocations of a function that were kept whole, as many as `count`, newest first.
+/// The newest different events of successful invocations of a function that were kept whole, as many as `count`, newest first. Their names
+/// are the invocations' ids, and say so where credentials are hidden.
 ///
 /// # Errors
 /// A server that refuses, or does not answer.
@@ -119,13 +122,13 @@ pub async fn recorded(
     let path =
         format!("/api/v1/functions/{function}/invocations?status=succeeded&limit={LOOKED_AT_MAX}");
     let list = client.send(Method::GET, &path, None).await?.json();
+    let takes_bytes = takes_bytes(client, function).await?;
     let mut found: Vec<Event> = Vec::new();
     for invocation in list["items"].as_array().into_iter().flatten() {
         if found.len() >= count {
             break;
         }
-        // Others have events that only their trigger makes.
-        if invocation["trigger"] != "invoke" {
+        if !is_replayed(invocation) {
             continue;
         }
         let Some(id) = invocation["id"].as_str() else {
@@ -133,25 +136,62 @@ pub async fn recorded(
         };
         let path = format!("/api/v1/invocations/{id}");
         let whole = client.send(Method::GET, &path, None).await?.json();
-        let Some(text) = kept(&whole) else {
+        let Some(kept) = kept(&whole, takes_bytes) else {
             continue;
         };
-        if found.iter().all(|event| event.text != text) {
+        if found.iter().all(|event| event.text != kept.text) {
+            let name = match kept.is_hidden {
+                true => format!("{id} (credentials hidden)"),
+                false => id.to_owned(),
+            };
             found.push(Event {
-                name: id.to_owned(),
-                text,
+                name,
+                text: kept.text,
             });
         }
     }
     Ok(found)
 }
 
-/// The event of an invocation, if all of it was kept.
-pub(crate) fn kept(invocation: &Value) -> Option<String> {
+/// An event of which all was kept that the handler got, but for credentials.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// JSON text.
+    pub(crate) text: String,
+    /// Whether credentials of an HTTP request were taken out: the handler may go another way without them.
+    pub(crate) is_hidden: bool,
+}
+
+/// Whether an invoke with its event is the same to the handler as this invocation was. Events of ports and chains may need their
+/// connection, or the chain's other members, which copies lack.
+pub(crate) fn is_replayed(invocation: &Value) -> bool {
+    let trigger = invocation["trigger"].as_str();
+    matches!(trigger, Some("invoke" | "async" | "schedule" | "http"))
+}
+
+/// Whether a function gets the bodies of HTTP requests as bytes.
+///
+/// # Errors
+/// A server that refuses, or does not answer.
+pub(crate) async fn takes_bytes(client: &Client, function: &str) -> Result<bool, ClientError> {
+    let path = format!("/api/v1/functions/{function}");
+    let found = client.send(Method::GET, &path, None).await?.json();
+    Ok(found["body"] == "bytes")
+}
+
+/// The event of an invocation, if it [can be replayed](is_replayed) and all of it was kept.
+pub(crate) fn kept(invocation: &Value, takes_bytes: bool) -> Option<Kept> {
     let event = &invocation["event"];
     let text = event["text"].as_str()?;
     let is_whole = event["truncated"] == Value::Bool(false) && is_json(text);
-    is_whole.then(|| text.to_owned())
+    if !is_whole || !is_replayed(invocation) {
+        return None;
+    }
+    let (text, is_hidden) = match invocation["trigger"] == "http" {
+        true => http::rebuilt(text, invocation["status"] == "succeeded", takes_bytes)?,
+        false => (text.to_owned(), false),
+    };
+    Some(Kept { text, is_hidden })
 }
 
 /// Gives events of the same name numbers: results are found by their names.
@@ -179,7 +219,10 @@ mod tests {
 
     #[test]
     fn only_events_that_were_kept_whole_are_replayed() {
-        let kept = |event: Value| kept(&json!({ "event": event }));
+        let kept = |event: Value| {
+            let kept = kept(&json!({ "trigger": "invoke", "event": event }), false)?;
+            Some(kept.text)
+        };
         let whole = json!({"text": "{\"a\":1}", "truncated": false, "binary": false});
         assert_eq!(kept(whole).as_deref(), Some("{\"a\":1}"));
         assert_eq!(kept(json!({"text": "{\"a\":", "truncated": true})), None);
@@ -188,6 +231,25 @@ mod tests {
             None
         );
         assert_eq!(kept(Value::Null), None);
+    }
+
+    #[test]
+    fn events_are_replayed_whose_handlers_are_called_alike() {
+        let event = json!({"text": "{\"headers\":{\"cookie\":\"(hidden)\"}}", "truncated": false});
+        let kept = |trigger: &str| {
+            let invocation = json!({"trigger": trigger, "status": "succeeded", "event": event});
+            kept(&invocation, false)
+        };
+        for trigger in ["invoke", "async", "schedule"] {
+            let kept = kept(trigger).expect(trigger);
+            assert_eq!(event["text"], kept.text);
+            assert!(!kept.is_hidden, "credentials only of HTTP are taken out");
+        }
+        let http = kept("http").expect("an event");
+        assert!(http.is_hidden && http.text.contains("isBase64Encoded"));
+        for trigger in ["udp", "tcp", "chain", "coap", "mqtt"] {
+            assert_eq!(kept(trigger), None, "{trigger}");
+        }
     }
 
     #[test]

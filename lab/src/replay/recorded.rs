@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use super::run::ReplayError;
 use super::traffic::{ARRIVALS_MAX, Arrival, Traffic};
-use crate::duet::events::{EVENTS_MAX, Event, kept};
+use crate::duet::events::{Event, is_replayed, kept, takes_bytes};
 use crate::platform::client::Client;
 
 /// Invocations of a page.
 const PAGE: usize = 1_000;
 
-/// Invocations that are asked for their events: one request each.
+/// Invocations that are asked for their events: one request each, and up to 64 KiB of an event.
 const ASKED_MAX: usize = 1_000;
 
 /// An invocation as far as it is replayed.
@@ -22,13 +22,14 @@ struct Invocation {
     id: String,
     at: Timestamp,
     bytes: u64,
-    is_invoke: bool,
+    /// Its event can be sent by an invoke.
+    is_replayed: bool,
     run_ns: Option<f64>,
     total_ns: Option<f64>,
 }
 
 /// The invocations of a function within a time, with the events that were kept. Those whose event was not get the kept one whose size is
-/// nearest, and `{}` if there is none.
+/// nearest, and `{}` if there is none. [`Traffic::source`] says where credentials are hidden.
 ///
 /// # Errors
 /// No invocation, too many, or a server that refuses.
@@ -43,36 +44,65 @@ pub async fn read(
         return Err(ReplayError::Empty(function.to_owned()));
     }
     found.reverse();
-    let begin = found[0].at;
-    let (events, own) = events(client, &found).await?;
-    let mut own_events = 0;
-    let nearest = |bytes: u64| {
-        let sized = events.iter().enumerate();
-        let nearest = sized.min_by_key(|(_, event)| bytes.abs_diff(event.text.len() as u64));
-        nearest.map_or(0, |(index, _)| index)
-    };
-    let arrivals = found.iter().zip(&own).map(|(one, own)| {
-        own_events += usize::from(own.is_some());
-        Arrival {
-            at: Duration::try_from(one.at.duration_since(begin)).unwrap_or_default(),
-            event: own.unwrap_or_else(|| nearest(one.bytes)),
-            // With another event it is another request.
-            recorded_run_ns: own.and(one.run_ns),
-            recorded_total_ns: own.and(one.total_ns),
+    let takes_bytes = takes_bytes(client, function).await?;
+    let events = events(client, &found, takes_bytes).await?;
+    Ok(events.sent_to(format!("{function} from {from} to {to}"), &found))
+}
+
+/// What the history has of the events of some invocations.
+struct Events {
+    /// Different ones.
+    events: Vec<Event>,
+    /// For each invocation, where its own was kept, which it is.
+    own: Vec<Option<Own>>,
+}
+
+/// An invocation's own event.
+#[derive(Clone, Copy)]
+struct Own {
+    index: usize,
+    is_hidden: bool,
+}
+
+impl Events {
+    /// The invocations, of which there is one at least, as arrivals with these events. Appends to `source` how many have credentials
+    /// hidden.
+    fn sent_to(self, mut source: String, found: &[Invocation]) -> Traffic {
+        let Self { mut events, own } = self;
+        let nearest = |bytes: u64| {
+            let sized = events.iter().enumerate();
+            let nearest = sized.min_by_key(|(_, event)| bytes.abs_diff(event.text.len() as u64));
+            nearest.map_or(0, |(index, _)| index)
+        };
+        let begin = found[0].at;
+        let arrivals = found.iter().zip(&own).map(|(one, own)| {
+            // With another event it is another request, and without its credentials, too.
+            let same = own.filter(|own| !own.is_hidden);
+            Arrival {
+                at: Duration::try_from(one.at.duration_since(begin)).unwrap_or_default(),
+                event: own.map_or_else(|| nearest(one.bytes), |own| own.index),
+                recorded_run_ns: same.and(one.run_ns),
+                recorded_total_ns: same.and(one.total_ns),
+            }
+        });
+        let arrivals = arrivals.collect();
+        let own = || own.iter().flatten();
+        let hidden = own().filter(|own| own.is_hidden).count();
+        if hidden > 0 {
+            source += &format!(", credentials of {hidden} hidden");
         }
-    });
-    let mut traffic = Traffic {
-        source: format!("{function} from {from} to {to}"),
-        arrivals: arrivals.collect(),
-        events: events.clone(),
-        own_events: 0,
-    };
-    traffic.own_events = own_events;
-    if traffic.events.is_empty() {
-        traffic.events.push(Event::empty());
+        if events.is_empty() {
+            events.push(Event::empty());
+        }
+        let mut traffic = Traffic {
+            source,
+            arrivals,
+            events,
+            own_events: own().count(),
+        };
+        traffic.settle();
+        traffic
     }
-    traffic.settle();
-    Ok(traffic)
 }
 
 /// Newest first.
@@ -126,44 +156,45 @@ fn invocation(item: &Value) -> Option<Invocation> {
         id: item["id"].as_str()?.to_owned(),
         at: item["received_at"].as_str()?.parse().ok()?,
         bytes: item["request_bytes"].as_u64().unwrap_or(0),
-        is_invoke: item["trigger"] == "invoke",
+        is_replayed: is_replayed(item),
         run_ns: stage("run"),
         total_ns: stage("total"),
     })
 }
 
-/// Different events that were kept whole, and for each invocation which of them is its own.
+/// Asks for the events of invocations.
 async fn events(
     client: &Client,
     found: &[Invocation],
-) -> Result<(Vec<Event>, Vec<Option<usize>>), ReplayError> {
+    takes_bytes: bool,
+) -> Result<Events, ReplayError> {
     let mut events: Vec<Event> = Vec::new();
     let mut own = vec![None; found.len()];
     // Spread over the window, where there are more.
     let step = found.len().div_ceil(ASKED_MAX).max(1);
     for (one, own) in found.iter().zip(&mut own).step_by(step) {
-        // Others have events that only their trigger makes.
-        if !one.is_invoke {
+        if !one.is_replayed {
             continue;
         }
         let path = format!("/api/v1/invocations/{}", one.id);
         let whole = client.send(Method::GET, &path, None).await?.json();
-        let Some(text) = kept(&whole) else {
+        let Some(kept) = kept(&whole, takes_bytes) else {
             continue;
         };
-        *own = match events.iter().position(|event| event.text == text) {
-            Some(known) => Some(known),
-            None if events.len() < EVENTS_MAX => {
-                events.push(Event {
-                    name: one.id.clone(),
-                    text,
-                });
-                Some(events.len() - 1)
-            }
-            None => None,
-        };
+        let known = events.iter().position(|event| event.text == kept.text);
+        let index = known.unwrap_or_else(|| {
+            events.push(Event {
+                name: one.id.clone(),
+                text: kept.text,
+            });
+            events.len() - 1
+        });
+        *own = Some(Own {
+            index,
+            is_hidden: kept.is_hidden,
+        });
     }
-    Ok((events, own))
+    Ok(Events { events, own })
 }
 
 #[cfg(test)]
@@ -192,5 +223,50 @@ mod tests {
         );
         assert_eq!(item("failed").run_ns, None);
         assert!(invocation(&json!({"id": "x"})).is_none());
+    }
+
+    #[test]
+    fn what_lacks_its_event_or_its_credentials_is_not_set_beside_what_was_recorded() {
+        let event = |text: &str| Event {
+            name: "one".to_owned(),
+            text: text.to_owned(),
+        };
+        let found: Vec<Invocation> = [10, 10, 40, 4]
+            .into_iter()
+            .zip(0..)
+            .map(|(bytes, second)| Invocation {
+                id: String::new(),
+                at: Timestamp::from_second(second).expect("a time"),
+                bytes,
+                is_replayed: true,
+                run_ns: Some(7.0),
+                total_ns: Some(9.0),
+            })
+            .collect();
+        let own = |index, is_hidden| Some(Own { index, is_hidden });
+        let events = Events {
+            events: vec![event("[1]"), event(&"1".repeat(30))],
+            own: vec![own(1, false), own(1, true), None, None],
+        };
+        let traffic = events.sent_to("x".to_owned(), &found);
+        assert_eq!(
+            (traffic.source.as_str(), traffic.own_events),
+            ("x, credentials of 1 hidden", 2)
+        );
+        let sent = traffic.arrivals.iter();
+        let sent: Vec<_> = sent
+            .map(|one| (one.at.as_secs(), one.event, one.recorded_run_ns))
+            .collect();
+        assert_eq!(
+            sent,
+            [(0, 1, Some(7.0)), (1, 1, None), (2, 1, None), (3, 0, None)]
+        );
+        let events = Events {
+            events: Vec::new(),
+            own: vec![None; 4],
+        };
+        let traffic = events.sent_to("x".to_owned(), &found);
+        assert_eq!((traffic.source.as_str(), traffic.own_events), ("x", 0));
+        assert_eq!(traffic.events, [Event::empty()]);
     }
 }

@@ -107,6 +107,36 @@ fn an_open_loop_sends_at_its_times_whatever_the_server_does() {
     assert!(report.processor_ns > 0);
 }
 
+/// The generator's own error. A busy host is slow now and then, so these are medians, and the bounds are far from what they
+/// usually are (well below a millisecond): only a generator that measures or sends wrongly is beyond them.
+#[test]
+fn latencies_are_the_servers_and_requests_are_sent_on_time() {
+    const DELAY_NS: f64 = 200e6;
+    let peer = Peer::answers_after(Duration::from_nanos(DELAY_NS as u64));
+    let schedule = Schedule::Open {
+        arrivals: Arrivals::Fixed { rate: 40.0 },
+        duration_ms: None,
+        count: Some(80),
+    };
+    let plan = Plan {
+        connections: 40,
+        keep_alive: 40,
+        ..plan(peer.url(), schedule)
+    };
+    let report = Report::of(&plan, &outcome(&plan));
+    assert_eq!((report.good, report.unsent), (80, 0), "{report:?}");
+    for latency in [report.to_first_byte, report.to_last_byte] {
+        for of in [latency.uncorrected_ns, latency.corrected_ns] {
+            let median = of.expect("latencies").median;
+            assert!((DELAY_NS..2.0 * DELAY_NS).contains(&median), "{report:?}");
+        }
+    }
+    let delay = report.send_delay_ns.expect("delays").median;
+    assert!(delay < 20e6, "{report:?}");
+    let error = report.rate_error.expect("a planned rate");
+    assert!(error.abs() < 0.2, "{report:?}");
+}
+
 /// A server that stands still for a while, behind a single connection: of all that should have been sent meanwhile one was. Measured
 /// from sending, one is slow; from the intended times, all of them are.
 #[test]
@@ -384,6 +414,66 @@ async fn the_process_gives_the_samples_that_it_took() {
     );
     assert!(report.processor_ns > 0 && report.processor_ns < report.elapsed_ns * 2);
     assert!(report.to_first_byte.corrected_ns.is_none());
+}
+
+/// Processors that a process, or each of its threads, may run on, as the kernel writes them.
+fn allowed(process: &str) -> Vec<String> {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).expect("a process");
+    let status = threads.map(|thread| {
+        let path = thread.expect("a thread").path().join("status");
+        std::fs::read_to_string(path).expect("its status")
+    });
+    let line = |status: String| {
+        let mut lines = status.lines();
+        let found = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        found.expect("a list").trim().to_owned()
+    };
+    status.map(line).collect()
+}
+
+#[tokio::test]
+async fn the_process_runs_on_its_processor_alone() {
+    let all = rustix::thread::sched_getaffinity(None).expect("processors");
+    let last = (0..rustix::thread::CpuSet::MAX_CPU).rfind(|processor| all.is_set(*processor));
+    let last = last.expect("one at least");
+    for processor in [None, Some(last)] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("process");
+        // The shell becomes the generator, whose id is known then.
+        let script = "echo $$ >\"$0\" && exec \"$1\" generator";
+        let generator = Generator {
+            program: "/bin/sh".into(),
+            arguments: vec![
+                "-c".into(),
+                script.into(),
+                file.clone().into(),
+                env!("CARGO_BIN_EXE_hearth-lab").into(),
+            ],
+        };
+        // Looked at in the middle of the run: while a request waits for its answer.
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let looked = seen.clone();
+        let peer = Peer::start(move |_, stream| {
+            let process = std::fs::read_to_string(&file).expect("the process's id");
+            *looked.lock().expect("no panic") = allowed(process.trim());
+            answer(stream, b"ok")?;
+            Ok(true)
+        });
+        let plan = Plan {
+            processor,
+            ..plan(peer.url(), closed(1))
+        };
+        let (report, _) = generator.run(&plan, |_| {}).await.expect("it runs");
+        assert_eq!(report.good, 1);
+        let expected = match processor {
+            // As this process, of which it is a child.
+            None => allowed("self").remove(0),
+            Some(processor) => processor.to_string(),
+        };
+        let seen = seen.lock().expect("no panic");
+        assert!(!seen.is_empty(), "no thread was seen");
+        assert!(seen.iter().all(|list| *list == expected), "{seen:?}");
+    }
 }
 
 #[tokio::test]

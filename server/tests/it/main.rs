@@ -55,6 +55,7 @@ mod provided;
 mod readme;
 mod real_packages;
 mod replay;
+mod replay_by_url;
 mod restore;
 mod retention;
 mod runtime;
