@@ -34,17 +34,17 @@ javascript() {
 shell_scripts() { find scripts .ci runtimes -type f \( -name '*.sh' -o -path .ci/run \) -exec shellcheck --severity=warning {} +; }
 
 # Docker's own reading where its compose plugin is there; a plain parse where it is not.
-compose_file() {
+compose_files() {
   if docker compose version >/dev/null 2>&1; then
-    docker compose --file docker-compose.yml config --quiet
+    HEARTH_TOKEN=any docker compose --file docker-compose.yml --file docker-compose.lab.yml config --quiet
   else
-    "$PYTHON" -c 'import sys, yaml; yaml.safe_load(open(sys.argv[1]))["services"]["hearth"]' docker-compose.yml
+    "$PYTHON" -c 'import sys, yaml; [yaml.safe_load(open(name))["services"] for name in sys.argv[1:]]' docker-compose*.yml
   fi
 }
 
 check "layout of the Rust code" rust_format
 check "scripts" shell_scripts
-check "docker-compose.yml" compose_file
+check "docker-compose.yml and docker-compose.lab.yml" compose_files
 check "JavaScript and styles" javascript
 check "dependencies' licences, sources and bans" dependencies
 check "dependencies that nothing uses" unused_dependencies

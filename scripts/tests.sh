@@ -101,6 +101,13 @@ dockerfile_fits_the_workspace() {
   done
 }
 
+# Its number in the image is fixed.
+labs_agent_is_the_images_user() {
+  local uid
+  uid=$(sed -n 's/^RUN useradd .*--uid \([0-9]*\) .*/\1/p' Dockerfile)
+  [[ -n $uid ]] && grep -q "user: \"$uid:$uid\"$" docker-compose.lab.yml
+}
+
 # A test of a server first prints what that server logged.
 a_failing_test_is_told_by_its_panic() {
   local log=$scratch/rust.log
@@ -132,6 +139,7 @@ container_has_one_port() {
   port=$(sed -n 's/^EXPOSE \([0-9]*\)$/\1/p' Dockerfile)
   [[ -n $port ]] && grep -q "HEARTH_LISTEN=0.0.0.0:$port " Dockerfile && grep -q "HEARTH_LISTEN: 0.0.0.0:$port$" docker-compose.yml &&
     grep -q "HEARTH_PORT:-8080}:$port\"" docker-compose.yml &&
+    grep -q "HEARTH_URL: http://hearth:$port$" docker-compose.lab.yml &&
     [[ $(grep -c "http://127.0.0.1:$port/healthz" Dockerfile) == 1 && $(grep -c "http://127.0.0.1:$port/healthz" docker-compose.yml) == 1 ]]
 }
 
@@ -143,6 +151,7 @@ check "set-up asks for candidates only after it fetched apt's lists" setup_asks_
 check "Docker and systemd wait for the drain" stopping_waits_for_the_drain
 check "the Dockerfile fits the workspace" dockerfile_fits_the_workspace
 check "the container's port is the same everywhere" container_has_one_port
+check "the lab's agent is the image's unprivileged user" labs_agent_is_the_images_user
 check "a failing test is told by its panic" a_failing_test_is_told_by_its_panic
 
 checked
