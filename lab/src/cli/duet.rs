@@ -127,7 +127,7 @@ impl Duet {
 pub(super) fn finish(report: &Report) -> u8 {
     if report.compared() == 0 {
         COULD_NOT_RUN
-    } else if report.control_changes() > 0 || report.is_aa() && report.changes().count() > 0 {
+    } else if report.is_noisy() {
         FELL_SHORT
     } else {
         0

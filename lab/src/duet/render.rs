@@ -20,6 +20,9 @@ fn interval(interval: Interval) -> String {
 
 /// What is said of a benchmark.
 fn verdict(one: &Benchmark) -> String {
+    if one.from_history {
+        return "not judged".to_owned();
+    }
     if one.comparison.is_none() {
         return "left out".to_owned();
     }
@@ -103,6 +106,13 @@ pub fn text(report: &Report) -> String {
             );
         }
     }
+    for one in report.benchmarks.iter().filter(|one| one.from_history) {
+        let _ = writeln!(
+            text,
+            "{}: not judged, because the first version's times are from the history",
+            one.name
+        );
+    }
     if report.changes().any(Benchmark::is_doubtful) {
         let below = DOUBTFUL_BELOW * 100.0;
         let _ = writeln!(
@@ -146,15 +156,7 @@ pub fn text(report: &Report) -> String {
         let _ = writeln!(text, "left behind: {left}");
     }
     if let Some(against) = &report.against {
-        let _ = writeln!(
-            text,
-            "of {} benchmarks of the earlier experiment {} agree, {} are possible changes, {} are covered one-sided, {} two-sided",
-            against.benchmarks,
-            against.agree,
-            against.possible_changes,
-            against.covered,
-            against.covered_both,
-        );
+        let _ = writeln!(text, "{against}");
     }
     text
 }
@@ -234,10 +236,19 @@ fn quoted(text: &str) -> String {
 
 /// A line for each benchmark that is not left out.
 pub fn svg(report: &Report) -> String {
-    let rows = report.benchmarks.iter().filter_map(|one| {
+    let names: Vec<String> = report
+        .benchmarks
+        .iter()
+        .map(|one| match one.from_history {
+            true => format!("{} (not judged)", one.name),
+            false => one.name.clone(),
+        })
+        .collect();
+    let rows = report.benchmarks.iter().zip(&names);
+    let rows = rows.filter_map(|(one, name)| {
         let comparison = one.comparison?;
         Some(forest::Row {
-            name: &one.name,
+            name,
             estimate: comparison.change.estimate,
             interval: comparison.change.percentile,
             // No colour where there is no verdict.
@@ -278,9 +289,9 @@ pub(crate) mod tests {
     use jiff::Timestamp;
     use serde_json::Value;
 
-    use super::super::against::Earlier;
+    use super::super::against::{Earlier, Relation};
     use super::super::order::Role;
-    use super::super::report::{Stage, benchmarks};
+    use super::super::report::{Stage, benchmarks, is_from_history};
     use super::super::trials::{Repeat, Trials};
     use super::*;
     use crate::run::environment::Environment;
@@ -377,12 +388,49 @@ pub(crate) mod tests {
         let earlier = serde_json::to_string(&report).expect("JSON");
         let earlier: Earlier = serde_json::from_str(&earlier).expect("it is read again");
         report.set_against(&earlier);
-        let against = report.against.expect("set");
+        let Some(Relation::Found(against)) = report.against else {
+            panic!("neither is noisy: {:?}", report.against);
+        };
         assert_eq!(
             (against.benchmarks, against.agree, against.covered_both),
             (2, 2, 2)
         );
-        assert!(text(&report).contains("of 2 benchmarks of the earlier experiment 2 agree"));
+        assert!(text(&report).contains(
+            "of 2 benchmarks of the earlier experiment 2 agree, 0 are possible changes; \
+             one-sided coverage: 2 medians in the earlier intervals, 2 earlier medians in these; two-sided: 2"
+        ));
+        // Those of the first versions of the lab have no more than this.
+        let comparison = report.benchmarks[0].comparison;
+        let old = serde_json::json!({"benchmarks": [{"name": "a, b", "comparison": comparison}]});
+        report.set_against(&serde_json::from_value(old).expect("it is read"));
+        assert!(text(&report).contains("of 1 benchmarks of the earlier experiment 1 agree"));
+    }
+
+    #[test]
+    fn what_is_set_beside_the_history_is_not_judged() {
+        let mut report = three(100.5);
+        let recorded = report.benchmarks[0].clone();
+        assert_eq!(recorded.verdict, Some(Verdict::Slower));
+        report.benchmarks[0] = recorded.with_history();
+        assert_eq!((report.compared(), report.changes().count()), (1, 0));
+        let said = text(&report);
+        assert!(
+            said.contains("a, b: not judged, because") && !said.contains("slower"),
+            "{said}"
+        );
+        let plot = svg(&report);
+        assert!(
+            plot.contains("a, b (not judged)") && !plot.contains("range slower"),
+            "{plot}"
+        );
+        let summary = report.summary();
+        let [recorded, same] = [0, 1].map(|index| &summary["benchmarks"][index]);
+        assert_eq!(recorded["verdict"], Value::Null);
+        assert!(is_from_history(&summary, recorded) && !is_from_history(&summary, same));
+        // Earlier versions of the lab judged it, and did not say what it is.
+        let old = serde_json::json!({"title": "recorded", "verdict": "slower"});
+        assert!(is_from_history(&serde_json::json!({"replayed": {}}), &old));
+        assert!(!is_from_history(&summary, &old));
     }
 
     #[test]
@@ -414,6 +462,28 @@ pub(crate) mod tests {
         quiet.create(out.path()).expect("written");
         assert!(quiet.summary()["noise"]["fdatasync"]["median_ns"].as_f64() > Some(0.0));
         assert!(text(&quiet).contains("noise: A/A 0 of 2 changed"));
+
+        let earlier = |report: &Report| -> Earlier {
+            let text = serde_json::to_string(report).expect("JSON");
+            serde_json::from_str(&text).expect("it is read again")
+        };
+        let different = Report {
+            first: quiet.second.clone(),
+            ..three(100.5)
+        };
+        for (mut now, then, which) in [
+            (three(100.5), &report, "the earlier experiment"),
+            (three(100.5), &different, "the earlier experiment"),
+            (three(120.0), &quiet, "this experiment"),
+            (three(120.0), &report, "both experiments"),
+        ] {
+            now.set_against(&earlier(then));
+            let said = text(&now);
+            let why = format!("no agreement: in {which} the first version differs from itself");
+            assert!(said.contains(&why) && !said.contains(" agree,"), "{said}");
+            let kept = serde_json::to_value(&now.against).expect("JSON");
+            assert!(kept["no_agreement"].is_string() && kept["agree"].is_null());
+        }
     }
 
     #[test]

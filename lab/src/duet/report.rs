@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::against::Against;
+use super::against::Relation;
 use super::trials::{Repeat, Trials};
 use super::unit::Unit;
 use crate::replay::Replayed;
@@ -44,7 +44,7 @@ pub struct Report {
     /// One for each event, or microbenchmark.
     pub benchmarks: Vec<Benchmark>,
     /// Beside an earlier experiment.
-    pub against: Option<Against>,
+    pub against: Option<Relation>,
     /// What was replayed, where trials came at recorded times.
     pub replayed: Option<Replayed>,
     /// How a suite of microbenchmarks was run, where it was one.
@@ -96,8 +96,8 @@ pub struct Benchmark {
     pub second_ns: Option<f64>,
     /// Both compared. None with too few trials: the benchmark is left out.
     pub comparison: Option<Comparison>,
-    /// What is said of it among the others. None where it is left out, and of all where the first version differs from itself: what differs
-    /// from it says nothing then.
+    /// What is said of it among the others. None where it is left out or from the history, and of all where the first version differs from
+    /// itself: what differs from it says nothing then.
     pub verdict: Option<Verdict>,
     /// The first version and itself, where there is a control.
     pub control: Option<Comparison>,
@@ -110,6 +110,16 @@ pub struct Benchmark {
 }
 
 impl Benchmark {
+    /// The same with the first version's times from the history: without a verdict, because no A/A ran beside them.
+    #[must_use]
+    pub(crate) fn with_history(self) -> Self {
+        Self {
+            from_history: true,
+            verdict: None,
+            ..self
+        }
+    }
+
     /// Whether a change was found that may be noise.
     pub fn is_doubtful(&self) -> bool {
         self.verdict.is_some_and(Verdict::is_change)
@@ -185,6 +195,13 @@ fn judged(
         .collect()
 }
 
+/// Whether a benchmark of a [summary](Report::summary) has the first version's times from the history. Those of earlier versions, which do
+/// not say it, have only the name.
+pub fn is_from_history(summary: &Value, benchmark: &Value) -> bool {
+    let is_named = summary["replayed"].is_object() && benchmark["title"] == "recorded";
+    benchmark["from_history"].as_bool().unwrap_or(is_named)
+}
+
 impl Report {
     /// Whether both are the same: what is found then is noise.
     pub fn is_aa(&self) -> bool {
@@ -245,6 +262,7 @@ impl Report {
         let benchmark = |one: &Benchmark| {
             json!({
                 "title": one.name,
+                "from_history": one.from_history,
                 "trials": one.trials.repeats.len(),
                 "first_ns": one.first_ns,
                 "second_ns": one.second_ns,

@@ -115,7 +115,7 @@ fn outcome(
             }
         }
         None => (
-            report.control_changes() > 0 || report.is_aa() && report.changes().count() > 0,
+            report.is_noisy(),
             (report.compared() == 0).then(|| format!("too few trials: {left_out} left out")),
         ),
     };

@@ -256,10 +256,7 @@ async fn measure(
     let benchmarks = aside(move || {
         let judged = |all| benchmarks(all, Unit::Call, &bootstrap, WIDTH, 1);
         let mut all = judged(replays);
-        all.extend(judged(recorded).into_iter().map(|one| Benchmark {
-            from_history: true,
-            ..one
-        }));
+        all.extend(judged(recorded).into_iter().map(Benchmark::with_history));
         all
     })
     .await;
@@ -267,8 +264,8 @@ async fn measure(
         lab_version: env!("CARGO_PKG_VERSION"),
         began_at,
         ended_at: Timestamp::now(),
-        first: settings.first.to_string(),
-        second: settings.second.to_string(),
+        first: shadow.first.to_string(),
+        second: shadow.second.to_string(),
         stage: Some(settings.stage),
         calls: parts,
         repeats: traffic.arrivals.len().div_ceil(parts.max(1)),

@@ -15,8 +15,10 @@ pub(super) struct Shadow<'a> {
     hearth: &'a Hearth,
     /// Begins the copies' names.
     prefix: &'a str,
-    first: Variant,
-    second: Variant,
+    /// The first version, by its number.
+    pub(super) first: Variant,
+    /// The second version, by its number.
+    pub(super) second: Variant,
     /// What the copies lack: secrets that are put into requests to hosts, which they do not reach.
     pub(super) lacks: Vec<String>,
 }
@@ -37,9 +39,13 @@ impl<'a> Shadow<'a> {
             second: settings.second.clone(),
             lacks: Vec::new(),
         };
-        for variant in [&mut shadow.first, &mut shadow.second] {
-            variant.subject = numbered(hearth.client(), &variant.subject).await?;
-        }
+        let first = numbered(hearth.client(), &settings.first.subject).await?;
+        // Looked up once where both are the same: another version activated in between would make two of an A/A.
+        let second = match settings.second.subject == settings.first.subject {
+            true => first.clone(),
+            false => numbered(hearth.client(), &settings.second.subject).await?,
+        };
+        (shadow.first.subject, shadow.second.subject) = (first, second);
         Ok(shadow)
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hearth_lab::duet::Subject;
+use hearth_lab::duet::report::is_from_history;
 use hearth_lab::statistics::quantile::{median, observed, sort};
 use hearth_lab::statistics::ranks::Middle;
 use jiff::Timestamp;
@@ -152,7 +153,9 @@ fn comparison_of(name: &str, stored: &StoredComparison) -> Option<VersionCompari
     if first == second {
         return None;
     }
-    let events = stored.result["benchmarks"].as_array()?;
+    let events = stored.result["benchmarks"].as_array()?.iter();
+    // Compared with times of another day, which says nothing of the version.
+    let events = events.filter(|one| !is_from_history(&stored.result, one));
     let event = |one: &Value| ComparedEvent {
         name: one["title"].as_str().unwrap_or_default().to_owned(),
         change: change_of(&one["change"]),
@@ -166,7 +169,7 @@ fn comparison_of(name: &str, stored: &StoredComparison) -> Option<VersionCompari
         ended_at: stored.ended_at,
         gate: None,
         confidence: stored.confidence.unwrap_or(CONFIDENCE),
-        events: events.iter().map(event).collect(),
+        events: events.map(event).collect(),
     })
 }
 
@@ -205,12 +208,35 @@ mod tests {
         let change = found.events[0].change.expect("a change");
         assert!(change.is_found() && (change.low, change.high) == (0.1, 0.3));
         assert_eq!(found.events[1].change, None);
-        for (first, second) in [("f@1", "f@1"), ("f", "f@2"), ("f@1", "g@2"), ("f@1", "f")] {
+        for (first, second) in [
+            ("f@1", "f@1"),
+            ("f", "f@2"),
+            ("f@1", "g@2"),
+            ("f@1", "f"),
+            ("f@1", "f@1 with memory_mb=256"),
+            ("f@1", "f@2 with memory_mb=256"),
+        ] {
             assert_eq!(
                 comparison_of("f", &stored(first, second)),
                 None,
                 "{first} {second}"
             );
+        }
+    }
+
+    #[test]
+    fn what_is_set_beside_the_history_says_nothing_of_a_version() {
+        for recorded in [
+            json!({"title": "recorded", "verdict": null, "from_history": true}),
+            // Earlier versions of the lab judged it.
+            json!({"title": "recorded", "verdict": "slower"}),
+        ] {
+            let mut replay = stored("f@1", "f@2");
+            replay.result["replayed"] = json!({"arrivals": 30});
+            replay.result["benchmarks"] = json!([{"title": "replayed"}, recorded]);
+            let found = comparison_of("f", &replay).expect("a comparison");
+            let names: Vec<&str> = found.events.iter().map(|one| one.name.as_str()).collect();
+            assert_eq!(names, ["replayed"], "{recorded}");
         }
     }
 

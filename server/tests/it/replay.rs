@@ -94,8 +94,14 @@ async fn a_history_is_replayed_to_the_same_version_with_other_settings() {
         replayed["change"]["estimate"].as_f64() > Some(1.0),
         "{found}"
     );
-    let same = json!({"kind": "replay", "first": "summed@1", "speed": 100});
+    // The active version is the first one, so that this is an A/A.
+    let same = json!({"kind": "replay", "first": "summed", "second": "summed@1", "speed": 100});
     let found = ended(&client, &same).await;
+    let result = &found["result"];
+    assert_eq!(
+        (&result["first"], &result["second"]),
+        (&json!("summed@1"), &json!("summed@1"))
+    );
     // What is set beside the history is no part of the A/A.
     assert_eq!(benchmarks_of(&found["result"]).len(), 2, "{found}");
     let control = &found["result"]["noise"]["control"];
@@ -139,7 +145,7 @@ async fn a_history_is_replayed_to_the_same_version_with_other_settings() {
     let done = replay(&server, &set).await;
     let told = said(&done);
     assert!(
-        told.contains("duet: summed with env.TIMES=2, timeout_ms=5000 beside summed"),
+        told.contains("duet: summed@1 with env.TIMES=2, timeout_ms=5000 beside summed@1;"),
         "{told}"
     );
 
@@ -185,6 +191,10 @@ async fn a_history_is_replayed_to_a_slower_version() {
     let config = json!({"kind": "replay", "first": "summed", "second": "summed@2", "speed": 2});
     let found = replayed(&client, &config).await;
     let result = &found["result"];
+    assert_eq!(
+        (&result["first"], &result["second"]),
+        (&json!("summed@1"), &json!("summed@2"))
+    );
     assert_eq!(result["replayed"]["arrivals"], 30, "{found}");
     // Each has copies of its own.
     assert_eq!(result["replayed"]["parts"], 15, "{found}");
@@ -208,6 +218,29 @@ async fn a_history_is_replayed_to_a_slower_version() {
         _ => json!(null),
     };
     assert_eq!(benchmarks[0]["verdict"], verdict, "{found}");
+    // Times of before are not judged, whatever the control said.
+    let recorded = &benchmarks[1];
+    assert_eq!(
+        (&recorded["from_history"], &recorded["verdict"]),
+        (&json!(true), &json!(null)),
+        "{found}"
+    );
+    assert_eq!(recorded["doubtful"], false, "{found}");
+    // The active version was named without its number.
+    let path = "/api/v1/functions/summed/performance?days=1";
+    let performance = client.get(path).await.expect(200).json();
+    let comparison = &performance["comparisons"][0];
+    assert_eq!(
+        (&comparison["first"], &comparison["second"]),
+        (&json!(1), &json!(2)),
+        "{performance}"
+    );
+    let events = comparison["events"].as_array().expect("events");
+    assert_eq!(events.len(), 1, "{performance}");
+    assert_eq!(
+        (&events[0]["name"], &events[0]["verdict"]),
+        (&json!("replayed"), &verdict)
+    );
     let noise = &result["noise"];
     assert_eq!(noise["control"]["compared"], 1, "{found}");
     assert!(

@@ -1,5 +1,6 @@
 //! What came of an experiment as a table.
 
+use hearth_lab::duet::report::is_from_history;
 use hearth_lab::overhead::layers::{LAYERS, TITLES};
 use hearth_lab::plot::forest::percent;
 use hearth_lab::plot::format::time;
@@ -157,7 +158,11 @@ fn comparisons(benchmarks: &[Value], result: &Value) -> ResultTable {
     }
 }
 
+/// What is said of a benchmark.
 pub(super) fn verdict(one: &Value, result: &Value) -> String {
+    if is_from_history(result, one) {
+        return "not judged".to_owned();
+    }
     // Where the first version differs from itself, what differs from it says nothing.
     if result["control_changes"].as_u64() > Some(0) {
         return "–".to_owned();
@@ -201,5 +206,20 @@ mod tests {
         let rows = comparisons(&both, &json!({})).rows;
         let last = |row: usize| rows[row].2.last().map(String::as_str);
         assert_eq!((last(0), last(1)), (Some("–"), Some("21")));
+    }
+
+    #[test]
+    fn what_is_set_beside_the_history_is_not_judged() {
+        let replay = |changes: u32| json!({"replayed": {}, "control_changes": changes});
+        let recorded = json!({"title": "recorded", "verdict": null, "from_history": true});
+        // As earlier versions of the lab kept it.
+        let old = json!({"title": "recorded", "verdict": "slower", "doubtful": true});
+        for one in [&recorded, &old] {
+            for changes in [0, 1] {
+                assert_eq!(verdict(one, &replay(changes)), "not judged");
+            }
+        }
+        let event = json!({"title": "recorded", "verdict": "slower", "from_history": false});
+        assert_eq!(verdict(&event, &json!({})), "slower");
     }
 }

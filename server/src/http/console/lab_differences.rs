@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use hearth_lab::duet::against::Against;
+use hearth_lab::duet::report::is_from_history;
 use hearth_lab::overhead::layers::LAYERS;
 use hearth_lab::plot::forest::percent;
 use hearth_lab::statistics::Intervals;
@@ -169,18 +170,25 @@ fn findings(
     }
 }
 
-/// The benchmarks of a result that has verdicts.
-fn of_a_verdict(result: &Value) -> &[Value] {
-    let all = result["benchmarks"].as_array();
-    let is_noisy = result["control_changes"].as_u64() > Some(0);
-    all.filter(|_| !is_noisy).map_or(&[], Vec::as_slice)
+/// The benchmarks of a result in which both versions ran beside each other.
+fn duets(result: &Value) -> Vec<&Value> {
+    let all = result["benchmarks"].as_array().into_iter().flatten();
+    all.filter(|one| !is_from_history(result, one)).collect()
 }
 
-/// Whether two duets agree, and cover each other, by the benchmarks that both have. Nothing where one of them has no verdicts.
+/// Whether a version was found to differ from itself: by the control, or by an A/A run.
+fn is_noisy(result: &Value) -> bool {
+    let is_change = |one: &Value| matches!(one["verdict"].as_str(), Some("faster" | "slower"));
+    let is_aa = result["first"].is_string() && result["first"] == result["second"];
+    result["control_changes"].as_u64() > Some(0)
+        || is_aa && duets(result).into_iter().any(is_change)
+}
+
+/// Whether two duets agree, and cover each other, by the benchmarks that both have. Nothing where one of them is none or they have nothing
+/// in common.
 pub(super) fn agreement(first: &Value, second: &Value) -> String {
-    let (ones, twos) = (of_a_verdict(first), of_a_verdict(second));
     let mut sum = Against::default();
-    for pair in by_name(ones.iter().collect(), twos.iter().collect(), title) {
+    for pair in by_name(duets(first), duets(second), title) {
         let [Some(one), Some(two)] = pair else {
             continue;
         };
@@ -191,6 +199,15 @@ pub(super) fn agreement(first: &Value, second: &Value) -> String {
     }
     if sum.benchmarks == 0 {
         return String::new();
+    }
+    let noisy = match (is_noisy(first), is_noisy(second)) {
+        (false, false) => None,
+        (true, false) => Some("the first run"),
+        (false, true) => Some("the second run"),
+        (true, true) => Some("both runs"),
+    };
+    if let Some(which) = noisy {
+        return format!("No agreement: in {which} a version differs from itself.");
     }
     format!(
         "Of {} benchmarks the runs agree on {}, and {} changed in one of them only. The first's median lies in the second's interval with {}, \
@@ -255,9 +272,23 @@ mod tests {
             "Of 2 benchmarks the runs agree on 1, and 1 changed in one of them only. The first's median lies in the second's interval with 0, \
              the second's in the first's with 1, both with 0."
         );
-        let mut noisy = second;
+        // What is set beside the history does not count.
+        let recorded = |result: &Value| {
+            let mut replay = result.clone();
+            replay["benchmarks"][1]["from_history"] = json!(true);
+            replay
+        };
+        let found = agreement(&recorded(&first), &recorded(&second));
+        assert!(found.starts_with("Of 1 benchmarks"), "{found}");
+        let mut noisy = second.clone();
         noisy["control_changes"] = json!(1);
-        assert_eq!(agreement(&first, &noisy), "");
+        let why = |which: &str| format!("No agreement: in {which} a version differs from itself.");
+        assert_eq!(agreement(&first, &noisy), why("the second run"));
+        assert_eq!(agreement(&noisy, &noisy), why("both runs"));
+        let mut itself = second;
+        (itself["first"], itself["second"]) = (json!("a@1"), json!("a@1"));
+        itself["benchmarks"][0]["verdict"] = json!("slower");
+        assert_eq!(agreement(&itself, &first), why("the first run"));
         assert_eq!(agreement(&first, &Value::Null), "");
     }
 }
