@@ -39,6 +39,8 @@ async fn the_server_has_no_privilege_and_the_host_process_no_more_than_it_needs(
         assert_eq!(field(pid, set), "0000000000000000", "{set}");
     }
     assert_eq!(field(pid, "Groups:"), "");
+    // No request waits for the kernel to zero a huge page of the allocator's.
+    assert_eq!(field(pid, "THP_enabled:"), "0");
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("its threads");
     for task in tasks.flatten() {
         let status = std::fs::read_to_string(task.path().join("status")).expect("a thread");

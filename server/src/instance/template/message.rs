@@ -74,19 +74,69 @@ pub(in crate::instance) async fn send(
 
 /// Receives and parses one datagram. Descriptors are never accepted: no buffer for them is offered.
 pub(super) async fn next_message(socket: &Watched) -> std::io::Result<Message> {
-    let mut buffer = vec![0_u8; MAX_MESSAGE];
-    let length = socket
+    // Its memory is taken when it is there: each template's next one is waited for all the time.
+    let bytes = socket
         .io(Interest::READABLE, |socket| {
-            let (length, _) = rustix::net::recv(socket, &mut buffer[..], RecvFlags::DONTWAIT)?;
-            Ok(length)
+            let peek = RecvFlags::DONTWAIT | RecvFlags::PEEK | RecvFlags::TRUNC;
+            let (_, length) = rustix::net::recv(socket, &mut [0_u8; 0][..], peek)?;
+            let mut bytes = vec![0; length.min(MAX_MESSAGE)];
+            let (length, _) = rustix::net::recv(socket, &mut bytes[..], RecvFlags::DONTWAIT)?;
+            bytes.truncate(length);
+            Ok(bytes)
         })
         .await?;
-    if length == 0 {
+    if bytes.is_empty() {
         return Err(std::io::Error::new(
             std::io::ErrorKind::UnexpectedEof,
             "it closed its control socket",
         ));
     }
-    serde_json::from_slice(&buffer[..length])
+    serde_json::from_slice(&bytes)
         .map_err(|error| std::io::Error::other(format!("it sent an invalid message: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn messages_come_whole_up_to_the_longest() {
+        let (ours, theirs) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::NONBLOCK | SocketFlags::CLOEXEC,
+            None,
+        )
+        .expect("sockets");
+        rustix::net::sockopt::set_socket_send_buffer_size(&theirs, 4 * MAX_MESSAGE).expect("room");
+        let ours = Watched::new(ours, Interest::READABLE).expect("watched");
+        let send = |bytes: &[u8]| {
+            rustix::net::send(&theirs, bytes, SendFlags::empty()).expect("sent");
+        };
+        let failed = |message: &str| {
+            format!(r#"{{"type":"fork_failed","seq":7,"message":"{message}","errno":null}}"#)
+        };
+        let longest = MAX_MESSAGE - failed("").len();
+        for (length, is_whole) in [(1, true), (longest, true), (longest + 1, false)] {
+            send(failed(&"x".repeat(length)).as_bytes());
+            match next_message(&ours).await {
+                Ok(Message::ForkFailed { message, .. }) => {
+                    assert!(is_whole && message.len() == length);
+                }
+                Ok(other) => panic!("{other:?}"),
+                Err(error) => assert!(!is_whole && error.to_string().contains("invalid message")),
+            }
+        }
+        // What was cut takes nothing of the next one.
+        send(br#"{"type":"exited","pid":5,"code":0,"signal":null}"#);
+        assert!(matches!(
+            next_message(&ours).await,
+            Ok(Message::Exited { pid: 5, .. })
+        ));
+        drop(theirs);
+        let error = next_message(&ours).await.expect_err("nobody is there");
+        assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof);
+    }
 }
