@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
+use fantoccini::error::CmdError;
 use fantoccini::{Client, ClientBuilder, Locator};
 use hearth_testkit::processes::descendants;
 use hearth_testkit::program::Program;
@@ -45,6 +46,11 @@ pub struct Browser {
     dir: TempDir,
     /// Given back last, when the browser is gone.
     _permit: SemaphorePermit<'static>,
+}
+
+/// Whether the page was left for another one while chromedriver looked at it. Chromium 156 tells it with a status that the standard has not.
+fn is_left(error: &CmdError) -> bool {
+    error.to_string().contains("aborted by navigation")
 }
 
 impl Browser {
@@ -125,7 +131,7 @@ impl Browser {
         eventually(&what, TIMEOUT, || async {
             match self.click_at_rest(css).await {
                 Ok(()) => Some(()),
-                Err(error) if error.is_stale_element_reference() => None,
+                Err(error) if error.is_stale_element_reference() || is_left(&error) => None,
                 Err(error) => panic!("clicking {css}: {error}"),
             }
         })
@@ -134,7 +140,7 @@ impl Browser {
 
     /// WebDriver clicks where the element was when it looked. What scrolls just then, since a closing dialog gives the focus back or the
     /// editor has arrived, would be missed without a word.
-    async fn click_at_rest(&self, css: &str) -> Result<(), fantoccini::error::CmdError> {
+    async fn click_at_rest(&self, css: &str) -> Result<(), CmdError> {
         // Not by the page's frames: where it may not run scripts, none would come.
         const PLACE: &str =
             "const { x, y } = arguments[0].getBoundingClientRect(); return `${x},${y}`;";
@@ -156,18 +162,20 @@ impl Browser {
 
     /// Waits for an element.
     pub async fn find(&self, css: &str) -> fantoccini::elements::Element {
-        let found = self
-            .client
-            .wait()
-            .at_most(TIMEOUT)
-            .for_element(Locator::Css(css))
-            .await;
-        match found {
-            Ok(element) => element,
-            Err(error) => panic!(
-                "no {css}: {error}\n{}",
-                self.client.source().await.unwrap_or_default()
-            ),
+        let until = Instant::now() + TIMEOUT;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let wait = self.client.wait().at_most(left);
+            match wait.for_element(Locator::Css(css)).await {
+                Ok(element) => return element,
+                Err(error) if is_left(&error) && Instant::now() < until => {
+                    tokio::time::sleep(FRAME).await;
+                }
+                Err(error) => panic!(
+                    "no {css}: {error}\n{}",
+                    self.client.source().await.unwrap_or_default()
+                ),
+            }
         }
     }
 
