@@ -42,6 +42,9 @@ pub enum StartError {
     /// The fork ended before it was ready.
     #[error("the new instance ended before it was ready")]
     Ended,
+    /// It was ready and ended at once, as one does that is killed for its memory. Says nothing of the template.
+    #[error("the new instance ended as soon as it was ready")]
+    Died,
     /// No READY in time.
     #[error("the new instance was not ready within {} s", READY_DEADLINE.as_secs())]
     Timeout,
@@ -135,7 +138,7 @@ impl Instance {
 
         let pid = Pid::from_raw(host_pid.cast_signed()).ok_or(StartError::BadReady)?;
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|errno| match errno {
-            Errno::SRCH => StartError::Ended,
+            Errno::SRCH => StartError::Died,
             other => other.into(),
         })?;
         logs.signs().add_process(&pidfd)?;
@@ -143,8 +146,10 @@ impl Instance {
         let end = Watched::new(pidfd, Interest::READABLE)?;
         // A hostile template may have let the sender end and be reaped, and its number pass to a process of the host,
         // which must not be taken for an instance and killed.
-        if !template.sandbox.owns(host_pid) {
-            return Err(StartError::BadReady);
+        match template.sandbox.owns(host_pid) {
+            Some(true) => {}
+            Some(false) => return Err(StartError::BadReady),
+            None => return Err(StartError::Died),
         }
         let refused = instance_cgroup.attach(host_pid);
         let ready = Arc::new(ready);

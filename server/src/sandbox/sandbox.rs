@@ -196,11 +196,12 @@ impl Sandbox {
         }
     }
 
-    /// Whether the process with this number on the host is one of the sandbox's, by its owner.
-    pub fn owns(&self, pid: u32) -> bool {
+    /// Whether the process with this number on the host is one of the sandbox's, by its owner; `None` if there is no such
+    /// process.
+    pub fn owns(&self, pid: u32) -> Option<bool> {
+        let meta = fs::metadata(format!("/proc/{pid}")).ok()?;
         // One that may not be dumped shows as the inner root's, whose uid is the one before.
-        fs::metadata(format!("/proc/{pid}"))
-            .is_ok_and(|meta| meta.uid() == self.uid || meta.uid() + 1 == self.uid)
+        Some(meta.uid() == self.uid || meta.uid() + 1 == self.uid)
     }
 
     /// Has the template dumped.

@@ -214,8 +214,15 @@ impl Deployment {
         }
     }
 
-    /// Forks an instance and learns the cost.
+    /// Forks an instance and learns the cost. One that dies at once is replaced, once.
     async fn fork(&self, template: &Arc<Template>) -> Result<Instance, StartError> {
+        match self.fork_one(template).await {
+            Err(StartError::Died) => self.fork_one(template).await,
+            started => started,
+        }
+    }
+
+    async fn fork_one(&self, template: &Arc<Template>) -> Result<Instance, StartError> {
         let sharing = self.pool.lock().forks();
         let started =
             Instance::start(template, Way::Fork, &self.function, &self.resources.logs).await;

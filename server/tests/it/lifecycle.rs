@@ -118,9 +118,19 @@ async fn an_idle_instance_that_just_died_is_not_given_to_a_request() {
     }
 }
 
-/// A start whose process dies once it has said that it is ready and before anybody has heard it.
 #[tokio::test]
 async fn an_instance_that_died_on_its_way_to_a_request_is_replaced() {
+    an_instance_dies_unheard(false).await;
+}
+
+#[tokio::test]
+async fn an_instance_that_is_gone_before_its_ready_is_read_is_replaced() {
+    an_instance_dies_unheard(true).await;
+}
+
+/// A start whose process dies once it has said that it is ready and before anybody has heard it. With `reaped`, its number
+/// is nobody's when it is heard.
+async fn an_instance_dies_unheard(reaped: bool) {
     let server = Server::start();
     let client = server.client();
     let code = "def handler(event, context):\n    return 1\n";
@@ -161,12 +171,22 @@ async fn an_instance_that_died_on_its_way_to_a_request_is_replaced() {
         Some(waits.pid)
     })
     .await;
-    // Nobody takes its status, so that its number is still its own when the server opens it.
-    signal(template, Signal::STOP).unwrap();
-    signal(instance, Signal::KILL).unwrap();
-    while is_alive(instance) {}
-    signal(serving, Signal::CONT).unwrap();
-    signal(template, Signal::CONT).unwrap();
+    if reaped {
+        signal(instance, Signal::KILL).unwrap();
+        eventually("its template takes its status", soon, || async {
+            let is_there = forks().iter().any(|process| process.pid == instance);
+            (!is_there).then_some(())
+        })
+        .await;
+        signal(serving, Signal::CONT).unwrap();
+    } else {
+        // Nobody takes its status, so that its number is still its own when the server opens it.
+        signal(template, Signal::STOP).unwrap();
+        signal(instance, Signal::KILL).unwrap();
+        while is_alive(instance) {}
+        signal(serving, Signal::CONT).unwrap();
+        signal(template, Signal::CONT).unwrap();
+    }
     let answer = request.await.unwrap().expect(200);
     assert_eq!(answer.header("x-hearth-start"), "fork");
 }
