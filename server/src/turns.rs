@@ -7,18 +7,48 @@
 
 use std::cell::Cell;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hearth_abi::time_slice::SLICE;
+use rustix::time::{ClockId, clock_gettime};
 
 thread_local! {
-    /// When this thread's turn began. None before its first.
-    static BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
+    /// This thread's turn. None before its first.
+    static TURN: Cell<Option<Turn>> = const { Cell::new(None) };
+}
+
+/// The beginning of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Turn {
+    at: Instant,
+    /// What the thread had had of processors by then.
+    had: Duration,
+}
+
+impl Turn {
+    fn now() -> Self {
+        Self {
+            at: Instant::now(),
+            had: had(),
+        }
+    }
+
+    /// Whether the thread has had the processor for a slice. It may have lost it in between: whoever took it has had a turn, and another
+    /// one would make a request wait twice.
+    fn is_over(self, now: Instant, had: impl FnOnce() -> Duration) -> bool {
+        // The clock is cheap to read, the thread's own is a system call.
+        now.saturating_duration_since(self.at) >= SLICE && had().saturating_sub(self.had) >= SLICE
+    }
+}
+
+/// What this thread has had of processors: `CLOCK_THREAD_CPUTIME_ID` of clock_getres(2).
+fn had() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
 /// Begins a turn of this thread, which has slept, or looked for something to do.
 pub fn begin() {
-    BEGAN.set(Some(Instant::now()));
+    TURN.set(Some(Turn::now()));
 }
 
 /// Lets others run if this thread's turn is over, and begins another. To be called between two pieces of work that take less than a turn.
@@ -26,8 +56,8 @@ pub fn begin() {
 /// A system call for each turn (sched_yield(2)), which returns at once where nobody else waits for the processor. Somebody who has not
 /// asked for short time slices gives up all of a long one.
 pub fn give_way() {
-    match BEGAN.get() {
-        Some(began) if began.elapsed() < SLICE => return,
+    match TURN.get() {
+        Some(turn) if !turn.is_over(Instant::now(), had) => return,
         Some(_) => thread::yield_now(),
         None => {}
     }
@@ -39,17 +69,33 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_turn_is_over_when_the_thread_has_had_a_slice() {
+        let turn = Turn::now();
+        let is_over = |passed, had| turn.is_over(turn.at + passed, || turn.had + had);
+        assert!(!is_over(Duration::ZERO, Duration::ZERO));
+        assert!(is_over(SLICE, SLICE));
+        // Others had the processor meanwhile.
+        assert!(!is_over(SLICE * 50, SLICE / 2));
+    }
+
+    #[test]
     fn a_turn_goes_on_until_it_is_over() {
-        let now = Instant::now();
-        for (began, is_kept) in [
-            (Some(now + SLICE * 1_000_000), true),
-            (now.checked_sub(SLICE), false),
-            (None, false),
-        ] {
-            BEGAN.set(began);
+        begin();
+        let begun = TURN.get().expect("a turn");
+        let to_come = Turn {
+            at: begun.at + SLICE * 1_000_000,
+            had: Duration::ZERO,
+        };
+        let over = Turn {
+            at: begun.at.checked_sub(SLICE).expect("the host is up"),
+            had: Duration::ZERO,
+        };
+        while had() < SLICE {}
+        for (turn, is_kept) in [(Some(to_come), true), (Some(over), false), (None, false)] {
+            TURN.set(turn);
             give_way();
-            assert_eq!(BEGAN.get() == began, is_kept, "{began:?}");
-            assert!(BEGAN.get() >= Some(now));
+            assert_eq!(TURN.get() == turn, is_kept, "{turn:?}");
+            assert!(TURN.get().is_some_and(|turn| turn.at >= begun.at));
         }
     }
 }
