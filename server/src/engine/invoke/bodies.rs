@@ -91,6 +91,16 @@ impl Bodies {
 }
 
 impl ReadAhead {
+    /// Whether nothing follows what was read.
+    pub(super) fn is_whole(&self) -> bool {
+        self.rest.is_none()
+    }
+
+    /// Whether there is something to send without a wait for the client, be it only the end.
+    pub(super) fn is_at_hand(&self) -> bool {
+        self.is_whole() || !self.pieces.is_empty()
+    }
+
     fn push(&mut self, piece: Bytes) -> Result<(), InvokeError> {
         self.bytes += piece.len();
         let more = self.bytes.saturating_sub(BODY_SHARE) - self.held.bytes();

@@ -95,8 +95,8 @@ impl Exchange {
         self.invocation.record.response_bytes = bytes as u64;
     }
 
-    /// Writes head and event and rings the bell.
-    async fn send(&mut self) -> Result<(), InvokeError> {
+    /// Writes head and event. Rings the bell, unless there is more for the worker at once.
+    async fn send(&mut self, ring: bool) -> Result<(), InvokeError> {
         // Another reference, not another copy: the channel below is borrowed from the same struct.
         let event = self.invocation.event.clone();
         self.invocation.record.request_bytes = event.len() as u64;
@@ -122,7 +122,9 @@ impl Exchange {
         let result = tokio::time::timeout_at(deadline, sending).await;
         // The bell may hand this processor to the worker: what comes after it is no longer sending.
         let sent = monotonic_ns();
-        channel.ring();
+        if ring {
+            channel.ring();
+        }
         self.settle(result).await?;
         self.instants.sent = Some(sent);
         Ok(())
@@ -132,6 +134,7 @@ impl Exchange {
     /// complete, with the time that is left.
     async fn send_body(&mut self, mut body: ReadAhead) -> Result<(), InvokeError> {
         self.instants.sent = None;
+        let is_whole = body.is_whole();
         let mut rest = body.rest.take().unwrap_or_else(|| stream::empty().boxed());
         let mut ahead = mem::take(&mut body.pieces).into_iter();
         let (id, deadline) = (self.invocation.record.id.0, self.deadline);
@@ -152,7 +155,7 @@ impl Exchange {
                 },
             };
             let bytes = piece.as_deref().unwrap_or_default();
-            let more = piece.is_some();
+            let more = piece.is_some() && !(is_whole && ahead.len() == 0);
             if let Some(captured) = self.captured() {
                 captured.body(bytes);
             }

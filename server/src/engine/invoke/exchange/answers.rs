@@ -37,7 +37,7 @@ impl Exchange {
         receipt: &mut Receipt,
     ) -> Result<InvokeReply, InvokeError> {
         let answer = async {
-            self.send().await?;
+            self.send(true).await?;
             let mut result = Vec::new();
             loop {
                 let received = self.receive(&mut result).await?;
@@ -78,7 +78,8 @@ impl Exchange {
         receipt: &mut Receipt,
     ) -> Result<InvokeReply, InvokeError> {
         let head = async {
-            self.send().await?;
+            // One that sleeps is woken once.
+            self.send(!body.is_at_hand()).await?;
             self.send_body(body).await?;
             let mut head = Vec::new();
             let received = self.receive(&mut head).await?;
