@@ -24,6 +24,8 @@ const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 const QUIET: Duration = Duration::from_secs(1);
 /// How often it is looked for one.
 const LOOK: Duration = Duration::from_millis(100);
+/// How long housekeeping waits for requests that are under way: a tenth of a turn.
+const PASSING: Duration = Duration::from_millis(5);
 /// Part of the memory budget that is left to what is called, in percent.
 const ROOM_PERCENT: u64 = 25;
 /// Nice value of background threads.
@@ -178,6 +180,7 @@ impl Engine {
         while !self.is_draining() {
             let deployments = self.in_service();
             let resources = &self.inner.resources;
+            self.let_requests_pass().await;
             let memory_status = evictor.round(resources, &deployments, Instant::now()).await;
             *self.inner.memory_status.lock() = memory_status;
             // What is replaced or deleted meanwhile is not kept.
@@ -190,6 +193,7 @@ impl Engine {
                 if self.is_draining() {
                     return;
                 }
+                self.let_requests_pass().await;
                 let turn: Vec<_> = turn.iter().filter_map(Weak::upgrade).collect();
                 let now = Instant::now();
                 for deployment in &turn {
@@ -197,6 +201,13 @@ impl Engine {
                 }
                 evictor::measure_again(&turn, now).await;
             }
+        }
+    }
+
+    /// Waits for a moment if requests are under way: most are over by then, and what comes next would run beside them.
+    async fn let_requests_pass(&self) {
+        if self.inner.resources.traffic.running() > 0 {
+            tokio::time::sleep(PASSING).await;
         }
     }
 
