@@ -16,11 +16,11 @@ use crate::duet::{Subject, render};
 use crate::job::replay::seconds;
 use crate::platform::client::Client;
 use crate::replay::azure::{self, Part};
-use crate::replay::{self, Changes, Settings, Traffic, Variant, recorded};
+use crate::replay::{self, Changes, Network, Settings, Traffic, Variant, recorded};
 use crate::statistics::Bootstrap;
 
-/// Replays what came to a function in a time, or a trace of Azure's, to two versions in shadow, or to one with other settings: copies
-/// without network, which are removed.
+/// Replays what came to a function in a time, or a trace of Azure's, to two versions in shadow, or to one with other settings: copies,
+/// which are removed, and reach nothing without --allow.
 /// Exit status 1 if an A/A experiment, or the control, finds a change.
 #[derive(Args)]
 pub(super) struct Replay {
@@ -31,6 +31,9 @@ pub(super) struct Replay {
     /// A setting of the second that differs from its version's, by its name in the API: memory_mb=256, env.MODE=fast
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
+    /// What all copies may reach, such as a read-only replica, as in a function's network policy; nothing without one
+    #[arg(long, value_name = "HOST[:PORT]")]
+    allow: Vec<String>,
     #[command(flatten)]
     server: Server,
     /// Seconds of the history, up to its end
@@ -86,6 +89,7 @@ impl Replay {
                 subject: self.second.clone().unwrap_or_else(|| self.first.clone()),
                 changes,
             },
+            network: Network::allowing(self.allow.clone()),
             speed: self.speed,
             stage: self.stage,
             seed: self.seed,

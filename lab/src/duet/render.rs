@@ -148,6 +148,10 @@ pub fn text(report: &Report) -> String {
             replayed.left_out,
             time(replayed.late_p99_ns),
         );
+        let allowed = replayed.network.allowed();
+        if !allowed.is_empty() {
+            let _ = writeln!(text, "the copies could reach {}", allowed.join(", "));
+        }
         if !replayed.lacks.is_empty() {
             let _ = writeln!(text, "the copies lack {}", replayed.lacks.join(", "));
         }

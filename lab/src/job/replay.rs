@@ -11,7 +11,7 @@ use crate::duet::Subject;
 use crate::duet::report::Stage;
 use crate::platform::client::Client;
 use crate::replay::azure::{self, Part};
-use crate::replay::{Changes, ReplayError, Settings, Traffic, Variant, recorded};
+use crate::replay::{Changes, Network, ReplayError, Settings, Traffic, Variant, recorded};
 use crate::statistics::Bootstrap;
 
 /// A replay's settings.
@@ -25,6 +25,8 @@ pub struct Replay {
     pub second: String,
     /// Settings of the second that differ from its version's, by their names in the API.
     pub settings: Changes,
+    /// What all copies may reach.
+    pub network: Network,
     /// Begin of the window; `last_s` before its end without one.
     pub from: Option<Timestamp>,
     /// End of the window; now without one.
@@ -64,6 +66,7 @@ impl Default for Replay {
             first: String::new(),
             second: String::new(),
             settings: Changes::default(),
+            network: Network::default(),
             from: None,
             to: None,
             last_s: 3600,
@@ -136,6 +139,7 @@ impl Replay {
                 subject: second,
                 changes: self.settings.clone(),
             },
+            network: self.network.clone(),
             speed: self.speed,
             stage: self.stage,
             seed: self.seed,

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use tokio::sync::watch;
 
+use super::network::Network;
 use super::parts::parts;
 use super::sending::{Execution, Part, Sent};
 use super::shadow::Shadow;
@@ -32,6 +33,8 @@ pub struct Settings {
     pub first: Variant,
     /// The second one, or the first with other settings; the same for an A/A experiment.
     pub second: Variant,
+    /// What all copies may reach.
+    pub network: Network,
     /// Factor by which time is scaled: 10 sends ten minutes in one.
     pub speed: f64,
     /// What is measured of each.
@@ -63,6 +66,8 @@ pub struct Replayed {
     pub span_s: f64,
     /// How late arrivals were sent: the 99th percentile, in ns.
     pub late_p99_ns: f64,
+    /// What all copies could reach: there, they may have had effects.
+    pub network: Network,
     /// Secrets that the copies lack.
     pub lacks: Vec<String>,
 }
@@ -146,6 +151,8 @@ pub fn check(settings: &Settings, traffic: &Traffic) -> Result<(), ReplayError> 
         let checked = variant.changes.check();
         checked.map_err(|rule| ReplayError::Setting("settings", rule))?;
     }
+    let network = settings.network.check();
+    network.map_err(|rule| ReplayError::Setting("network", rule))?;
     if !(0.5..1.0).contains(&settings.bootstrap.confidence) {
         let rule = "from 0.5 to below 1, such as 0.99".to_owned();
         return Err(ReplayError::Setting("confidence", rule));
@@ -245,6 +252,7 @@ async fn measure(
         speed: settings.speed,
         span_s: traffic.span().as_secs_f64(),
         late_p99_ns: sent.late_p99(),
+        network: settings.network.clone(),
         lacks: shadow.lacks,
     };
     let replays = vec![("replayed".to_owned(), sent.trials)];

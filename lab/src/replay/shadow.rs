@@ -1,10 +1,11 @@
-//! Copies of versions that serve nobody else and reach nothing. The server makes them: values of variables and secrets cannot be
-//! read by a client.
+//! Copies of versions that serve nobody else and reach nothing but what the replay's policy names. The server makes them: values of
+//! variables and secrets cannot be read by a client.
 
 use std::time::Duration;
 
 use serde_json::json;
 
+use super::network::Network;
 use super::run::{ReplayError, Settings};
 use super::variant::Variant;
 use crate::duet::execution::numbered;
@@ -19,7 +20,9 @@ pub(super) struct Shadow<'a> {
     pub(super) first: Variant,
     /// The second version, by its number.
     pub(super) second: Variant,
-    /// What the copies lack: secrets that are put into requests to hosts, which they do not reach.
+    /// What all copies may reach.
+    network: &'a Network,
+    /// What the copies lack: secrets that are put into requests to hosts.
     pub(super) lacks: Vec<String>,
 }
 
@@ -37,6 +40,7 @@ impl<'a> Shadow<'a> {
             prefix: &settings.prefix,
             first: settings.first.clone(),
             second: settings.second.clone(),
+            network: &settings.network,
             lacks: Vec::new(),
         };
         let first = numbered(hearth.client(), &settings.first.subject).await?;
@@ -80,6 +84,9 @@ impl<'a> Shadow<'a> {
         let mut asked = changes.settings().clone();
         asked.insert("name".to_owned(), name.into());
         asked.insert("lifetime_s".to_owned(), lifetime.as_secs().into());
+        if !self.network.is_none() {
+            asked.insert("network".to_owned(), self.network.setting().clone());
+        }
         if let Some(version) = subject.version {
             asked.insert("version".to_owned(), version.into());
         }

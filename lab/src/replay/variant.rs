@@ -31,7 +31,10 @@ const FIXED: [(&str, &str); 11] = [
     ),
     ("handler", "it is the version's, as its code"),
     ("version", "it stands behind the function's name: hello@2"),
-    ("network", "copies have none"),
+    (
+        "network",
+        "all copies of a replay have the same: set it beside settings as network, or with --allow",
+    ),
     ("public", "nobody else calls a copy"),
     ("triggers", "copies have no ports"),
     ("port_limits", "copies have no ports"),
@@ -213,7 +216,7 @@ mod tests {
         for (bad, expected) in [
             (
                 json!({"network": "internet"}),
-                "network cannot be set: copies have none",
+                "network cannot be set: all copies of a replay have the same",
             ),
             (json!({"triggers": []}), "triggers cannot be set"),
             (json!({"name": "x"}), "name cannot be set"),

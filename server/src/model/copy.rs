@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::FunctionPatch;
+use super::{FunctionPatch, Network};
 
 /// What a copy was made of, and how long it stays.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -19,8 +19,7 @@ pub struct CopyOf {
     /// When the copy is removed, unless it is deleted before.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Timestamp,
-    /// Secrets of the version that the copy is not given: those that are put into requests to hosts, which it does not
-    /// reach.
+    /// Secrets of the version that the copy is not given, whatever it may reach: those that are put into requests to hosts.
     pub lacks: Vec<String>,
 }
 
@@ -33,6 +32,8 @@ pub struct NewCopy {
     pub version: Option<u32>,
     /// How long it stays.
     pub lifetime: Duration,
+    /// What it may reach; nothing of what the version may.
+    pub network: Network,
     /// Settings that differ from the version's; no handler, network or secrets.
     pub settings: FunctionPatch,
 }

@@ -65,8 +65,8 @@ pub use latency::{Bar, Distribution, HeatColumn, HeatMap, Latency};
 pub use log::{FoundLine, LogEntry};
 pub use network::{
     InvalidRule, Limits as NetworkLimits, MAX_BYTES_PER_SECOND, MAX_CONNECTIONS, MAX_RULES,
-    NamePattern, Network, NetworkPolicy, Ports, Protocol, Rule, RuleError, Target, parse_prefix,
-    special_range,
+    NamePattern, Network, NetworkOfCopies, NetworkPolicy, Ports, Protocol, Rule, RuleError, Target,
+    parse_prefix, special_range,
 };
 pub use note::{Drawn, Note};
 pub use performance::{

@@ -56,6 +56,7 @@ mod readme;
 mod real_packages;
 mod replay;
 mod replay_by_url;
+mod replay_network;
 mod restore;
 mod retention;
 mod runtime;

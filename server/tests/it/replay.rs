@@ -34,7 +34,8 @@ async fn with_history(client: &Client) {
         .expect(201);
 }
 
-async fn replay(server: &Server, arguments: &[&str]) -> Output {
+/// `hearth lab replay`.
+pub async fn replay(server: &Server, arguments: &[&str]) -> Output {
     let directory = tempfile::tempdir().expect("a directory");
     let mut command = Command::new(env!("CARGO_BIN_EXE_hearth"));
     command
@@ -51,13 +52,14 @@ async fn replay(server: &Server, arguments: &[&str]) -> Output {
     done.await.expect("it ends").expect("it runs")
 }
 
-fn said(output: &Output) -> String {
+/// All that it printed.
+pub fn said(output: &Output) -> String {
     let (out, err) = (&output.stdout, &output.stderr);
     String::from_utf8_lossy(out).into_owned() + &String::from_utf8_lossy(err)
 }
 
 /// The experiment when it has ended well. By chance the first version differs from itself.
-async fn replayed(client: &Client, config: &Value) -> Value {
+pub async fn replayed(client: &Client, config: &Value) -> Value {
     let found = ended(client, config).await;
     let state = found["state"].as_str().expect("a state");
     assert!(["succeeded", "fell_short"].contains(&state), "{found}");
@@ -115,7 +117,7 @@ async fn a_history_is_replayed_to_the_same_version_with_other_settings() {
     for (settings, expected) in [
         (
             json!({"network": "internet"}),
-            "settings: network cannot be set: copies have none",
+            "settings: network cannot be set: all copies of a replay have the same",
         ),
         (
             json!({"memory": 256}),

@@ -38,6 +38,8 @@ pub struct LabForm {
     pub speed: String,
     /// Settings of the second that differ, a line each.
     pub settings: String,
+    /// What copies of a replay may reach.
+    pub allow: String,
     /// A load's.
     pub load: LoadForm,
     /// A suite's.
@@ -65,6 +67,7 @@ impl Default for LabForm {
             last: "60".to_owned(),
             speed: "1".to_owned(),
             settings: String::new(),
+            allow: String::new(),
             load: LoadForm::default(),
             suite: SuiteForm::default(),
             config: STELLAR.to_owned(),

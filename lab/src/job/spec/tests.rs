@@ -84,6 +84,17 @@ fn configurations_are_stellars_or_have_a_kind() {
         memory.title(),
         "Is a@1 with memory_mb=256 faster than a@1, replayed?"
     );
+    let replica = json!({"kind": "replay", "first": "a@1", "second": "a@2", "network": {"allow": ["replica.example.com:5432"]}});
+    for (config, allowed) in [
+        (&replica, true),
+        (&json!({"kind": "replay", "first": "a"}), false),
+    ] {
+        let Job::Replay(replay) = read(config).expect("a replay") else {
+            panic!("a replay")
+        };
+        let settings = replay.settings("lab-e1").expect("settings");
+        assert_eq!(settings.network.is_none(), !allowed, "{config}");
+    }
     let aa = read(&json!({"kind": "duet", "first": "a"})).expect("a duet");
     assert_eq!(aa.title(), "Does a differ from itself?");
 }
@@ -102,7 +113,15 @@ fn bad_configurations_are_refused_with_their_field() {
         ),
         (
             json!({"kind": "replay", "first": "a", "settings": {"network": "internet"}}),
-            "settings: network cannot be set: copies have none",
+            "settings: network cannot be set: all copies of a replay have the same",
+        ),
+        (
+            json!({"kind": "replay", "first": "a", "network": "internet"}),
+            "network: must be \"none\", or an object whose \"allow\" names",
+        ),
+        (
+            json!({"kind": "replay", "first": "a", "network": {"allow": "b.example"}}),
+            "network: must be \"none\", or an object whose \"allow\" names",
         ),
         (
             json!({"kind": "replay", "first": "a", "settings": {"memory": 1}}),

@@ -10,17 +10,15 @@ use jiff::Timestamp;
 
 use super::rules::{Claim, merged};
 use crate::engine::{Engine, EngineError};
-use crate::model::{
-    CopyOf, FunctionSpec, FunctionView, InvalidField, Meant, Network, NewCopy, PortLimits,
-};
+use crate::model::{CopyOf, FunctionSpec, FunctionView, InvalidField, Meant, NewCopy, PortLimits};
 use crate::store::StoredVersion;
 
 /// How often copies are looked for whose time is over.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// Makes a copy of a function's version: a function of its own without network, ports or callers without a token, which
-    /// is removed when its time is over. Returns once its template is up.
+    /// Makes a copy of a function's version: a function of its own with the network that is asked for, without ports or callers
+    /// without a token, which is removed when its time is over. Returns once its template is up.
     ///
     /// # Errors
     /// As for [`Engine::create`]; [`EngineError::IsCopy`] of a copy.
@@ -109,7 +107,7 @@ fn copied(source: &StoredVersion, asked: NewCopy) -> FunctionSpec {
         name: asked.name,
         min_instances: 0,
         keep_warm: false,
-        network: Network::None,
+        network: asked.network,
         public: false,
         triggers: Vec::new(),
         port_limits: PortLimits::default(),
@@ -126,10 +124,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::FunctionPatch;
+    use crate::model::{FunctionPatch, Network};
 
     #[test]
-    fn a_copy_has_variables_and_secrets_and_reaches_nothing() {
+    fn a_copy_has_variables_and_secrets_and_its_own_network() {
         let spec = json!({"name": "f", "runtime": "python3", "handler": "main.handler", "memory_mb": 128,
             "timeout_ms": 30_000, "max_concurrency": 8, "idle_timeout_s": 300, "min_instances": 2, "keep_warm": true,
             "network": "internet", "public": true, "env": {"MODE": "slow", "KEY": "s3cr3t"},
@@ -149,12 +147,23 @@ mod tests {
             name: "copy".to_owned(),
             version: None,
             lifetime: Duration::from_secs(60),
+            network: Network::None,
             settings: FunctionPatch {
                 memory_mb: Some(256),
                 env: Some(env.into()),
                 ..FunctionPatch::default()
             },
         };
+        let replica = json!({"allow": ["api.example.com"]});
+        let replica: Network = serde_json::from_value(replica).expect("a policy");
+        let reaching = NewCopy {
+            network: replica.clone(),
+            ..asked.clone()
+        };
+        let reaching = copied(&source, reaching);
+        assert_eq!(reaching.network, replica);
+        // Also where it reaches their host.
+        assert_eq!(reaching.secrets.len(), 1);
         let spec = copied(&source, asked);
         assert_eq!((spec.name.as_str(), spec.memory_mb), ("copy", 256));
         assert_eq!(spec.env["KEY"], "s3cr3t");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::engine::registry::Function;
 use crate::engine::{Engine, EngineError};
-use crate::model::{Code, FunctionPatch, FunctionSpec, InvalidField, PortOwner};
+use crate::model::{Code, FunctionPatch, FunctionSpec, InvalidField, Network, PortOwner};
 use crate::ports;
 
 impl Engine {
@@ -20,26 +20,34 @@ impl Engine {
                 ),
             });
         }
-        let outbound = self.inner.resources.host.capability("network_outbound");
-        if spec.network.is_open()
-            && let Some(reason) = outbound.and_then(|capability| capability.reason.as_deref())
-        {
+        self.check_network(&spec.network)?;
+        self.check_port_limits(spec.port_limits)?;
+        self.check_secrets(spec)
+    }
+
+    /// Whether a function of this node can have this network.
+    ///
+    /// # Errors
+    /// The setting where there is no way out, or the first entry that only the administrator can open.
+    pub fn check_network(&self, network: &Network) -> Result<(), InvalidField> {
+        let Some(policy) = network.policy() else {
+            return Ok(());
+        };
+        let resources = &self.inner.resources;
+        let outbound = resources.host.capability("network_outbound");
+        if let Some(reason) = outbound.and_then(|capability| capability.reason.as_deref()) {
             return Err(InvalidField {
                 field: "network".into(),
-                value: spec.network.to_string(),
+                value: network.to_string(),
                 rule: format!("must be \"none\" on this node: {reason}"),
             });
         }
-        if let Some(policy) = spec.network.policy() {
-            let open = self.inner.resources.network.open();
-            policy.check_ranges(open).map_err(|invalid| InvalidField {
-                field: format!("network.allow[{}]", invalid.index),
-                value: format!("\"{}\"", invalid.text),
-                rule: invalid.error.to_string(),
-            })?;
-        }
-        self.check_port_limits(spec.port_limits)?;
-        self.check_secrets(spec)
+        let checked = policy.check_ranges(resources.network.open());
+        checked.map_err(|invalid| InvalidField {
+            field: format!("network.allow[{}]", invalid.index),
+            value: format!("\"{}\"", invalid.text),
+            rule: invalid.error.to_string(),
+        })
     }
 
     /// Claims the ports of a version that is about to serve.

@@ -169,10 +169,16 @@ fn replayed(replayed: &Value) -> Vec<String> {
         replayed["own_events"],
         replayed["left_out"],
     )];
-    let lacks = replayed["lacks"].as_array().into_iter().flatten();
-    let lacks: Vec<&str> = lacks.filter_map(Value::as_str).collect();
-    if !lacks.is_empty() {
-        remarks.push(format!("The copies lack {}.", lacks.join(", ")));
+    for (what, list) in [
+        // Experiments of earlier versions reached nothing.
+        ("could reach", &replayed["network"]["allow"]),
+        ("lack", &replayed["lacks"]),
+    ] {
+        let list = list.as_array().into_iter().flatten();
+        let list: Vec<&str> = list.filter_map(Value::as_str).collect();
+        if !list.is_empty() {
+            remarks.push(format!("The copies {what} {}.", list.join(", ")));
+        }
     }
     remarks
 }

@@ -1,6 +1,6 @@
 //! The forms of `/lab` as configurations of experiments.
 
-use hearth_lab::replay::Changes;
+use hearth_lab::replay::{Changes, Network};
 use serde_json::{Value, json};
 
 use super::form::Form;
@@ -75,11 +75,15 @@ pub(super) fn config(form: &Form) -> Result<String, String> {
                     .set(line)
                     .map_err(|rule| format!("Other settings: {rule}."))?;
             }
+            let allow = form.trimmed("allow");
+            let allow = allow.split([',', ' ']).filter(|entry| !entry.is_empty());
+            let allow: Vec<String> = allow.map(str::to_owned).collect();
             let config = json!({
                 "kind": "replay",
                 "first": form.trimmed("first"),
                 "second": form.trimmed("second"),
                 "settings": changes,
+                "network": Network::allowing(allow),
                 "last_s": number("last", "The last")?.saturating_mul(60),
                 "speed": speed,
             });

@@ -90,6 +90,7 @@ pub(super) fn typed(form: &Form) -> LabForm {
         last: typed("last", defaults.last),
         speed: typed("speed", defaults.speed),
         settings: typed("settings", defaults.settings),
+        allow: typed("allow", defaults.allow),
         load: match kind.as_str() {
             "load" => lab_load::typed(form),
             _ => defaults.load,

@@ -14,12 +14,12 @@ use crate::http::body;
 use crate::http::problem::Problem;
 use crate::http::spec;
 use crate::lab::LabError;
-use crate::model::{AssignedExperiment, ExperimentDetail};
+use crate::model::{AssignedExperiment, ExperimentDetail, InvalidField};
 
 /// Create an experiment.
 ///
 /// The body is an experiment in STeLLAR's format, or has a `kind`: `tail` is STeLLAR's table of tail latencies for this server, `duet` compares
-/// two functions or versions, `load` sends requests to a function, a chain or an address, `replay` sends what came to a function once more to copies of two versions, `overhead` tells what function,
+/// two functions or versions, `load` sends requests to a function, a chain or an address, `replay` sends what came to a function once more to copies of two versions, which reach what its `network` allows, `overhead` tells what function,
 /// worker, server and client each have of a small invocation's time, `suite` compares two source trees that the agent has by their
 /// microbenchmarks (`tool`: `go`, `pytest-benchmark`, `pyperf`, `tinybench` or `mitata`), `whatif` runs a function's
 /// recorded calls through other settings of the scheduler. An agent (`hearth lab agent`) runs one experiment at a time, oldest first.
@@ -95,12 +95,16 @@ async fn read(app: &App, request: Request) -> Result<Bytes, Problem> {
     Ok(text)
 }
 
-/// Refuses settings of a replay that its function cannot have: its agent would find out late. What else is wrong is said when the
-/// experiment is created.
+/// Refuses settings of a replay that its function cannot have, and a network that no copy can have here: its agent would find out
+/// late. What else is wrong is said when the experiment is created.
 pub fn check_settings(app: &App, config: &[u8]) -> Result<(), LabError> {
     let Ok(Job::Replay(replay)) = Job::read(config) else {
         return Ok(());
     };
+    let network = spec::copy_network(replay.network.setting().clone());
+    network
+        .and_then(|network| app.engine.check_network(&network))
+        .map_err(|invalid| JobError::Field("network", within_network(&invalid)))?;
     let Ok([_, (_, second)]) = replay.subjects() else {
         return Ok(());
     };
@@ -111,4 +115,13 @@ pub fn check_settings(app: &App, config: &[u8]) -> Result<(), LabError> {
     let checked = spec::copy_settings(changed, function.runtime);
     let refused = |field| LabError::Job(JobError::Field("settings", field));
     checked.map_err(|invalid| refused(invalid.to_string()))
+}
+
+/// A refusal that stands behind the field's name.
+fn within_network(invalid: &InvalidField) -> String {
+    let InvalidField { field, value, rule } = invalid;
+    match field.strip_prefix("network.") {
+        Some(place) => format!("{place}: {value} is not valid: {rule}"),
+        None => format!("{value} is not valid: {rule}"),
+    }
 }

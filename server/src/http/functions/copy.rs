@@ -17,8 +17,9 @@ use crate::model::FunctionView;
 /// Copy a version for a while, to measure or try it where nobody else is served.
 ///
 /// The copy is a function with the version's code, variables and secrets and its own instances, history and name. It has no
-/// network, no ports, and is called with a token only; secrets that are put into requests to hosts are left out and named in
-/// `copy_of`. It cannot be changed, is no member of a chain, and is removed after `lifetime_s` at the latest.
+/// ports, is called with a token only, and reaches over the network what its own `network` allows: nothing without one. Secrets
+/// that are put into requests to hosts are left out and named in `copy_of`. It cannot be changed, is no member of a chain, and is
+/// removed after `lifetime_s` at the latest.
 #[utoipa::path(
     post,
     path = "/api/v1/functions/{name}/copies",
@@ -43,6 +44,8 @@ pub async fn copy(
 ) -> Result<Response, Problem> {
     let runtime = app.engine.get(&name)?.runtime;
     let wanted = spec::copy(spec::json_fields(request).await?, runtime)?;
+    // With what changing the function's network takes, and creating a function of this name: whoever may copy it could deploy
+    // the same code with the same network.
     auth::reach(&asked.caller, &wanted.name)?;
     let location = format!("/api/v1/functions/{}", wanted.name);
     asked.audit.detail(format!("as {}", wanted.name));
@@ -54,6 +57,9 @@ pub async fn copy(
     let view = to_the_end(async move { engine.copy(&name, wanted).await }).await?;
     if let Some(copy_of) = &view.copy_of {
         asked.audit.detail(format!("version {}", copy_of.version));
+    }
+    if view.network.is_open() {
+        asked.audit.detail(format!("network {}", view.network));
     }
     let view = addressed(&app, &sent, view);
     let made = etag::changed(StatusCode::CREATED, &view.revision(), &view)?;

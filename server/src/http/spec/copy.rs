@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use hearth_lab::replay::network::RULE as NETWORK_RULE;
 use serde_json::{Map, Value};
 
-use crate::model::{InvalidField, NewCopy, Runtime};
+use crate::model::{InvalidField, Network, NewCopy, Runtime};
 
-use super::fields::{Fields, IntegerRule};
-use super::{own_settings, rules};
+use super::fields::{Fields, Input, IntegerRule, invalid};
+use super::{network, own_settings, rules};
 
 /// Its fields.
 pub const COPY_FIELDS: &[&str] = &[
@@ -22,18 +23,18 @@ pub const COPY_FIELDS: &[&str] = &[
     "keep_warm",
     "template_idle_timeout_s",
     "start",
+    "network",
     "body",
     "env",
 ];
 
 /// Settings of functions that a copy cannot have otherwise.
-const FIXED: [(&str, &str); 9] = [
+const FIXED: [(&str, &str); 8] = [
     ("runtime", "is the version's"),
     ("code", "is the version's"),
     // By a name in the standard library it would tell what its variables are.
     ("handler", "is the version's"),
     ("secrets", "are the version's"),
-    ("network", "of a copy is \"none\""),
     ("public", "of a copy is false"),
     ("triggers", "of a copy are none"),
     ("port_limits", "of a copy are none"),
@@ -71,8 +72,28 @@ pub fn copy(mut fields: Fields, runtime: Runtime) -> Result<NewCopy, InvalidFiel
         name: rules::name(&mut fields)?,
         version: fields.integer(&VERSION)?,
         lifetime: Duration::from_secs(lifetime.into()),
+        network: reached(&mut fields)?,
         settings: own_settings(&mut fields, runtime, ANY_CONCURRENCY)?,
     })
+}
+
+/// What a copy may reach: nothing, or what is named. It runs once more what was meant for its function, so that whoever asks for it is
+/// to say where that may have effects.
+fn reached(fields: &mut Fields) -> Result<Network, InvalidField> {
+    let network = network::setting(fields)?.unwrap_or_default();
+    let policy = network.policy();
+    match policy.is_some_and(|policy| policy.is_internet() || policy.dry_run) {
+        true => {
+            let value = serde_json::to_value(&network).unwrap_or_default();
+            Err(invalid("network", &value, NETWORK_RULE))
+        }
+        false => Ok(network),
+    }
+}
+
+/// The network of copies, by the rules of its field.
+pub fn copy_network(value: Value) -> Result<Network, InvalidField> {
+    reached(&mut Fields::single("network", Input::Json(value)))
 }
 
 /// Whether a copy of a function with this runtime can have these settings, by their own rules.
@@ -104,12 +125,14 @@ mod tests {
         assert_eq!((asked.name.as_str(), asked.version), ("x", Some(2)));
         assert_eq!(asked.lifetime, Duration::from_secs(600));
         assert_eq!(asked.settings.fields(), ["memory_mb", "env.A", "env.B"]);
+        assert_eq!(asked.network, Network::None);
         for (bad, field) in [
             (json!({}), "name"),
             (json!({"name": "x", "lifetime_s": 9}), "lifetime_s"),
             (json!({"name": "x", "lifetime_s": 86_401}), "lifetime_s"),
             (json!({"name": "x", "version": 0}), "version"),
             (json!({"name": "x", "network": "internet"}), "network"),
+            (json!({"name": "x", "network": null}), "network"),
             (json!({"name": "x", "secrets": []}), "secrets"),
             (json!({"name": "x", "public": true}), "public"),
             (json!({"name": "x", "handler": "os.getenv"}), "handler"),
@@ -124,8 +147,47 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_reaches_what_is_named_and_never_all_that_is_public() {
+        let replica = json!({"allow": ["replica.example.com:5432"], "dry_run": false});
+        let asked = read(json!({"name": "x", "network": replica})).expect("a copy");
+        let shown = serde_json::to_value(&asked.network).expect("JSON");
+        assert_eq!(shown, replica);
+        assert_eq!(copy_network(replica), Ok(asked.network));
+        assert_eq!(copy_network(json!("none")), Ok(Network::None));
+        for (bad, field, rule) in [
+            (
+                json!("internet"),
+                "network",
+                "must be \"none\", or an object",
+            ),
+            (
+                json!("outbound"),
+                "network",
+                "must be \"none\", or an object",
+            ),
+            (json!({"allow": ["internet"]}), "network", "not for copies"),
+            (
+                json!({"allow": [], "dry_run": true}),
+                "network",
+                "not for copies",
+            ),
+            (
+                json!({"allow": ["a.example", "b c"]}),
+                "network.allow[1]",
+                "not a host name",
+            ),
+            (json!({}), "network.allow", "a list"),
+        ] {
+            let refused = copy_network(bad.clone()).expect_err("bad");
+            assert_eq!(refused.field, field, "{bad}");
+            assert!(refused.rule.contains(rule), "{bad}: {refused}");
+        }
+    }
+
+    #[test]
     fn a_replay_offers_the_settings_that_a_copy_takes() {
-        let own = ["name", "version", "lifetime_s"];
+        // All its copies have the same network.
+        let own = ["name", "version", "lifetime_s", "network"];
         let settings: Vec<&str> = COPY_FIELDS
             .iter()
             .copied()

@@ -7,7 +7,9 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::SecretSetting;
-use crate::model::{BodyForm, Cors, Network, PortLimits, PortTrigger, Runtime, Start};
+use crate::model::{
+    BodyForm, Cors, Network, NetworkOfCopies, PortLimits, PortTrigger, Runtime, Start,
+};
 
 /// A new function. Only `name`, `runtime` and `code` are required; unknown fields are rejected.
 #[derive(Deserialize, ToSchema)]
@@ -270,6 +272,9 @@ pub struct CopyFunction {
     /// How its instances start.
     #[schema(required = false)]
     pub start: Start,
+    /// Network access; none without, whatever the version has.
+    #[schema(required = false, value_type = NetworkOfCopies)]
+    pub network: Network,
     /// How the event of `/fn/{name}` carries the request body.
     #[schema(required = false)]
     pub body: BodyForm,

@@ -30,7 +30,7 @@ use crate::model::{
 
 pub use chains::{CHAIN_FIELDS, create_chain, patch_chain, replace_chain};
 pub use code::{MAX_CODE_BYTES, MAX_SOURCE_BYTES};
-pub use copy::{COPY_FIELDS, copy, copy_settings};
+pub use copy::{COPY_FIELDS, copy, copy_network, copy_settings};
 pub use docs::{
     CodeBody, CodeForm, CopyFunction, CreateFunction, CreateFunctionForm, PatchFunction,
 };

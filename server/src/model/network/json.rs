@@ -14,6 +14,10 @@ use super::{
     Limits, MAX_BYTES_PER_SECOND, MAX_CONNECTIONS, MAX_RULES, Network, NetworkPolicy, Rule,
 };
 
+/// The setting of a copy, in the OpenAPI document.
+#[derive(Debug)]
+pub struct NetworkOfCopies;
+
 /// As it is stored and shown.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
@@ -175,5 +179,31 @@ impl ToSchema for Network {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
         schemas.push((RULES.into(), rules().into()));
         schemas.push((LIMITS.into(), limits().into()));
+    }
+}
+
+impl PartialSchema for NetworkOfCopies {
+    fn schema() -> RefOr<Schema> {
+        let none = ObjectBuilder::new()
+            .schema_type(SchemaType::new(Type::String))
+            .enum_values(Some(["none"]))
+            .description(Some("A private loopback alone."));
+        OneOfBuilder::new()
+            .item(none)
+            .item(Ref::from_schema_name(RULES))
+            .description(Some(
+                "What a copy may reach over the network: what is named, without `internet` and without a dry run.",
+            ))
+            .into()
+    }
+}
+
+impl ToSchema for NetworkOfCopies {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "NetworkOfCopies".into()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        Network::schemas(schemas);
     }
 }

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use ipnet::IpNet;
 
 pub use error::RuleError;
+pub use json::NetworkOfCopies;
 pub use name::NamePattern;
 pub use prefix::parse_prefix;
 pub use rule::{Ports, Protocol, Rule, Target};
