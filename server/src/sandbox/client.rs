@@ -22,6 +22,7 @@ use super::gateway::Gateway;
 use super::link::Link;
 use super::prewarmed::PrewarmedBoard;
 use super::sandbox::{Sandbox, Shared};
+use super::throttling::Counted;
 
 /// The answer to a request.
 pub(super) enum Answer {
@@ -40,8 +41,8 @@ pub(super) struct Client {
     version: Version,
     cgroups: PathBuf,
     cpu_cgroups: PathBuf,
-    /// What sandboxes run, and where the kernel counts their processor time.
-    pub(super) running: Mutex<HashMap<Key, (Arc<str>, PathBuf)>>,
+    /// Where the kernel counts the processor time of sandboxes.
+    pub(super) running: Mutex<HashMap<Key, Counted>>,
     sandboxes: Mutex<HashMap<Key, Arc<Shared>>>,
     pub(super) prewarmed: PrewarmedBoard,
 }

@@ -32,6 +32,7 @@ pub struct InstanceCgroup {
 impl InstanceCgroup {
     pub(super) fn new(sandbox: &Sandbox, number: LeafNumber) -> Self {
         let version = sandbox.client.version();
+        sandbox.shared.activity.begin();
         Self {
             client: sandbox.client.clone(),
             shared: sandbox.shared.clone(),
@@ -108,6 +109,7 @@ impl InstanceCgroup {
 impl Drop for InstanceCgroup {
     fn drop(&mut self) {
         self.shared.refused.lock().remove(&self.number);
+        self.shared.activity.end();
         self.client.send(Request::Release(self.target()));
     }
 }

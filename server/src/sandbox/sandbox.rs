@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
 use super::client::{Answer, Client};
+use super::throttling::Activity;
 use super::{InstanceCgroup, Outbound, usage};
 use crate::host_error::HostError;
 
@@ -37,6 +38,7 @@ pub(super) struct Shared {
     /// Instance cgroups created in advance: filled by the reader, emptied by [`Sandbox::instance_cgroup`].
     pub(super) pool: Mutex<Pool>,
     pub(super) ended: watch::Sender<Option<Ended>>,
+    pub(super) activity: Activity,
     /// Callers to notify if an instance could not be moved into its cgroup.
     pub(super) refused: Mutex<HashMap<LeafNumber, oneshot::Sender<HostError>>>,
     /// Callers waiting for the sandbox to be removed.
@@ -68,6 +70,7 @@ impl Default for Shared {
                 coming: INSTANCE_CGROUP_POOL,
             }),
             ended: watch::Sender::new(None),
+            activity: Activity::default(),
             refused: Mutex::default(),
             destroyed: Mutex::default(),
         }

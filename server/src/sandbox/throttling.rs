@@ -1,13 +1,18 @@
 //! How often the kernel held sandboxes back for their quota of processor time.
 
 use std::fs;
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use hearth_host::cgroup::{Version, keyed};
 
+use super::sandbox::Shared;
 use super::{Host, Sandbox};
+
+/// For so long from its beginning a sandbox counts as active: its template imports the function's code.
+const IMPORTING: Duration = Duration::from_secs(30);
 
 /// What the kernel has counted of a sandbox since its beginning.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,17 +25,72 @@ pub struct Throttling {
     pub held: Duration,
 }
 
+/// Whether anything may have run in a sandbox. What only waits is not held back, and there are many more functions than are called.
+#[derive(Debug, Default)]
+pub(super) struct Activity {
+    /// Instances that there are.
+    live: AtomicUsize,
+    /// Whether one has ended since this was last looked at.
+    ended: AtomicBool,
+}
+
+impl Activity {
+    /// An instance is about to start.
+    pub(super) fn begin(&self) {
+        self.live.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One has ended.
+    pub(super) fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+        self.live.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether there was an instance since this was last asked.
+    fn take(&self) -> bool {
+        self.ended.swap(false, Ordering::Relaxed) || self.live.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// Where a sandbox is counted, and what was last read there.
+#[derive(Debug, Clone)]
+pub(super) struct Counted {
+    function: Arc<str>,
+    dir: PathBuf,
+    sandbox: Weak<Shared>,
+    since: Instant,
+    /// Periods, and how long.
+    last: (u64, Duration),
+}
+
+impl Counted {
+    /// Reads again what may have changed; none when the sandbox is gone.
+    fn read(mut self, version: Version, now: Instant) -> Option<Self> {
+        let sandbox = self.sandbox.upgrade()?;
+        if sandbox.activity.take() || now.saturating_duration_since(self.since) < IMPORTING {
+            self.last = read(version, &self.dir)?;
+        }
+        Some(self)
+    }
+}
+
 impl Host {
     /// From now on [`Self::throttling`] tells of this sandbox.
     pub(super) fn watch_throttling(&self, sandbox: &Sandbox, function: Arc<str>) {
         let client = &sandbox.client;
         if let Some(name) = sandbox.cgroup().file_name().and_then(|name| name.to_str()) {
-            let place = (function, client.cpu_cgroup(name));
-            client.running.lock().insert(sandbox.key, place);
+            let counted = Counted {
+                function,
+                dir: client.cpu_cgroup(name),
+                sandbox: Arc::downgrade(&sandbox.shared),
+                since: Instant::now(),
+                last: (0, Duration::ZERO),
+            };
+            client.running.lock().insert(sandbox.key, counted);
         }
     }
 
-    /// Of all sandboxes that were ever held back. Reads a small file of the kernel's for each sandbox, some 5 µs: not
+    /// Of all sandboxes that were ever held back. Reads a small file of the kernel's for each sandbox with instances, some 10 µs: not
     /// for a thread that serves requests.
     #[must_use]
     pub fn throttling(&self) -> Vec<Throttling> {
@@ -41,24 +101,31 @@ impl Host {
             .running
             .lock()
             .iter()
-            .map(|(key, place)| (*key, place.clone()))
+            .map(|(key, counted)| (*key, counted.clone()))
             .collect();
-        let (mut found, mut gone) = (Vec::new(), Vec::new());
-        for (key, (function, dir)) in all {
-            match read(version, &dir) {
-                Some((0, _)) => {}
-                Some((periods, held)) => found.push(Throttling {
+        let now = Instant::now();
+        let read: Vec<_> = all
+            .into_iter()
+            .map(|(key, counted)| (key, counted.read(version, now)))
+            .collect();
+        let mut found = Vec::new();
+        let mut running = client.running.lock();
+        for (key, counted) in read {
+            let Some(Counted { function, last, .. }) = counted else {
+                running.remove(&key);
+                continue;
+            };
+            if let Some(place) = running.get_mut(&key) {
+                place.last = last;
+            }
+            let (periods, held) = last;
+            if periods > 0 {
+                found.push(Throttling {
                     function,
                     periods,
                     held,
-                }),
-                None => gone.push(key),
+                });
             }
-        }
-        // A sandbox that is gone has no file any more.
-        let mut running = client.running.lock();
-        for key in gone {
-            running.remove(&key);
         }
         found
     }
@@ -81,6 +148,56 @@ fn parse(version: Version, text: &str) -> (u64, Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_has_no_instances_is_not_active() {
+        let activity = Activity::default();
+        assert!(!activity.take());
+        activity.begin();
+        activity.begin();
+        assert!(activity.take() && activity.take());
+        activity.end();
+        assert!(activity.take());
+        activity.end();
+        // What it did before it ended is still to be read, once.
+        assert!(activity.take());
+        assert!(!activity.take());
+    }
+
+    #[test]
+    fn a_sandbox_is_read_while_it_imports_and_while_it_has_instances() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let says = |periods: u64| {
+            let text = format!("nr_throttled {periods}\nthrottled_time 1000\n");
+            fs::write(dir.path().join("cpu.stat"), text).expect("a file");
+        };
+        let sandbox = Arc::new(Shared::default());
+        let since = Instant::now();
+        let mut counted = Counted {
+            function: "f".into(),
+            dir: dir.path().to_owned(),
+            sandbox: Arc::downgrade(&sandbox),
+            since,
+            last: (0, Duration::ZERO),
+        };
+        let mut look = |after| {
+            counted = counted.clone().read(Version::V1, since + after)?;
+            Some(counted.last.0)
+        };
+        says(1);
+        assert_eq!(look(Duration::ZERO), Some(1));
+        says(2);
+        assert_eq!(look(IMPORTING), Some(1));
+        sandbox.activity.begin();
+        assert_eq!(look(IMPORTING), Some(2));
+        says(3);
+        sandbox.activity.end();
+        assert_eq!(look(IMPORTING), Some(3));
+        says(4);
+        assert_eq!(look(IMPORTING), Some(3));
+        drop(sandbox);
+        assert_eq!(look(IMPORTING), None);
+    }
 
     #[test]
     fn both_versions_are_read() {
