@@ -23,7 +23,7 @@ EXIT_CHANNEL_BROKEN = 70
 _VALUES = frozenset((dict, list, str, int, float, bool, type(None)))
 
 # An event with a value of each kind.
-_REHEARSED = b'{"text":"a","number":1,"list":[1.5,true,null],"object":{}}'
+_REHEARSED = b'{"text":"a","number":1,"list":[1.5,true,null],"headers":{"content-type":"text/plain"}}'
 
 
 class Instance:
@@ -116,7 +116,11 @@ def _rehearse():
     """In a preforked, which has time: does what every request makes this process do, so that the pages
     are its own that the first request would have to copy. Nothing of the function's is called.
     """
-    payload.encode(read_json(_REHEARSED))
+    event = read_json(_REHEARSED)
+    payload.encode(event)
+    http.add_body(event, b"a")
+    http.shape(event)
+    http.shape({"statusCode": 200, "headers": event["headers"], "body": "a"})
     context = Context("", 0, None)
     context.get_remaining_time_in_millis()
     streams.flush()
