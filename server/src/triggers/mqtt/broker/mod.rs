@@ -92,11 +92,16 @@ async fn keep(triggers: Triggers, link: Arc<Link>, mut session: Session) {
     loop {
         let began = Instant::now();
         let served = session.serve().await;
+        // Before it is seen that there is no connection: whoever sees that looks for the reason.
+        match &served {
+            Ok(()) | Err(Ended::Over) => {}
+            Err(error) => fail(&link, &error.to_string()),
+        }
         link.disconnected();
         match served {
             Ok(()) => return,
             Err(Ended::Over) => break,
-            Err(error) => fail(&link, &error.to_string()),
+            Err(_) => {}
         }
         if began.elapsed() >= STEADY {
             pauses.reset();
