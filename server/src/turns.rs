@@ -21,7 +21,7 @@ thread_local! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Turn {
     at: Instant,
-    /// What the thread had had of processors by then.
+    /// Processor time that the thread had had by then.
     had: Duration,
 }
 
@@ -41,7 +41,7 @@ impl Turn {
     }
 }
 
-/// What this thread has had of processors: `CLOCK_THREAD_CPUTIME_ID` of clock_getres(2).
+/// Processor time of this thread so far: `CLOCK_THREAD_CPUTIME_ID` of clock_gettime(2).
 fn had() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }

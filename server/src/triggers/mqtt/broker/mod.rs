@@ -93,9 +93,10 @@ async fn keep(triggers: Triggers, link: Arc<Link>, mut session: Session) {
         let began = Instant::now();
         let served = session.serve().await;
         // Before it is seen that there is no connection: whoever sees that looks for the reason.
-        match &served {
-            Ok(()) | Err(Ended::Over) => {}
-            Err(error) => fail(&link, &error.to_string()),
+        if let Err(error) = &served
+            && !matches!(error, Ended::Over)
+        {
+            fail(&link, &error.to_string());
         }
         link.disconnected();
         match served {
