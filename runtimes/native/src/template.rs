@@ -133,10 +133,11 @@ fn try_run() -> Result<Option<(Channel, Config)>, TemplateError> {
 /// A fresh instance, once the server wants it; none if it does not.
 fn instance(parts: Parts, config: Config) -> Result<Option<(Channel, Config)>, TemplateError> {
     let mut channel = Channel::open(parts)?;
-    if !channel.is_wanted()? && !channel.wait_until_wanted()? {
+    let mut hooks = HOOKS.lock().unwrap_or_else(|broken| broken.into_inner());
+    // Without hooks there is nothing left to do before the first request.
+    if !hooks.is_empty() && !channel.is_wanted()? && !channel.wait_until_wanted()? {
         return Ok(None);
     }
-    let mut hooks = HOOKS.lock().unwrap_or_else(|broken| broken.into_inner());
     for hook in hooks.iter_mut() {
         hook();
     }

@@ -1,6 +1,8 @@
 //! The template: boots, reports import errors of every kind, forks, reaps, ends.
 #![deny(unsafe_code)]
 
+use std::time::Duration;
+
 use hearth_testkit::figures::{self, Mapping};
 use hearth_testkit::worker::{Template, boot, boot_error, contract};
 use rustix::process::Signal;
@@ -423,14 +425,43 @@ fn a_preforked_instance_runs_no_function_code_until_it_is_wanted() {
 #[test]
 fn a_preforked_instance_that_is_not_wanted_ends_quietly() {
     let mut template = boot(ECHO);
-    let preforked = template.prefork();
-    template.assert_waiting(&[&preforked]);
+    let mut preforked = template.prefork();
+    preforked.wait_ready().expect("ready");
     drop(preforked);
     let news = template.message();
     assert_eq!(
         (&news["type"], &news["code"]),
         (&json!("exited"), &json!(0))
     );
+}
+
+#[test]
+fn a_preforked_instance_without_hooks_is_ready_before_it_is_wanted() {
+    let mut template = boot(
+        "const imported = [performance.now(), process.uptime()];\n\
+         let calls = 0;\n\
+         export const handler = () => [\n\
+         \x20 (calls += 1), process.pid, Math.random(), crypto.randomUUID(),\n\
+         \x20 performance.now() - imported[0], process.uptime() - imported[1],\n\
+         ];\n",
+    );
+    let (mut preforked, mut other) = (template.prefork(), template.fork());
+    preforked.wait_ready().expect("ready");
+    // Sent by a server that did not know yet.
+    preforked.go();
+    let waited = Duration::from_secs(3);
+    std::thread::sleep(waited);
+    let (own, others) = (preforked.call(&json!(1)), other.call(&json!(1)));
+    assert_eq!((&own[0], &others[0]), (&json!(1), &json!(1)));
+    assert_eq!(own[1], preforked.pid);
+    for value in [2, 3] {
+        assert_ne!(own[value], others[value], "random state of its own");
+    }
+    let [now, uptime] = [4, 5].map(|index| own[index].as_f64().expect("a number"));
+    let waited = waited.as_secs_f64();
+    assert!(now < waited * 1000.0, "{now} ms by performance.now()");
+    assert!(uptime < waited, "{uptime} s by process.uptime()");
+    assert_eq!(preforked.call(&json!(1))[0], 2);
 }
 
 #[test]

@@ -13,6 +13,11 @@ async function beforeSnapshot() {
   }
 }
 
+/** Whether something is to run in a child before its first request. */
+function hasAfterRestore() {
+  return registered("get_after_restore").length > 0;
+}
+
 /** In the child, before it takes a request: first registered first. Returns a promise only if there are hooks. */
 function afterRestore() {
   const hooks = registered("get_after_restore");
@@ -25,4 +30,4 @@ async function runAll(hooks) {
   }
 }
 
-module.exports = { beforeSnapshot, afterRestore };
+module.exports = { beforeSnapshot, hasAfterRestore, afterRestore };

@@ -42,6 +42,8 @@ class Instance {
   #root = new AsyncResource("HearthInstance");
   // What the first invocation runs in, straight after READY.
   #first = new AsyncResource("HearthInstance");
+  // Whether it was ready before its first request came: until then its clocks stand still.
+  #isEarly = false;
   // What to call when the rehearsal is over.
   #rehearsed = null;
 
@@ -80,7 +82,12 @@ class Instance {
     try {
       if (!this.#channel.isWanted()) {
         this.#practise();
-        this.#channel.waitUntilWanted();
+        // Without hooks there is nothing left to do before the first request.
+        if (hooks.hasAfterRestore()) {
+          this.#channel.waitUntilWanted();
+        } else {
+          this.#isEarly = true;
+        }
       }
       const isRehearsal = this.#rehearsed !== null;
       renewal.renew(this.#channel.pid(), isRehearsal);
@@ -124,6 +131,10 @@ class Instance {
     if (request === null) {
       this.#rehearsed();
       return;
+    }
+    if (this.#isEarly) {
+      this.#isEarly = false;
+      renewal.renewClocks();
     }
     this.#open = new Invocation(this.#channel, request, () => this.#schedule());
     this.#open.run(this.handler);

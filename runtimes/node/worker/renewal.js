@@ -89,7 +89,7 @@ function define(object, name, descriptor) {
   Object.defineProperty(object, name, { ...base, ...descriptor });
 }
 
-let renewClocks;
+let restartClocks;
 let steps = [];
 
 // What `process.pid` says: Node keeps the number that it started with.
@@ -99,7 +99,7 @@ let ownPid = process.pid;
 function prepare() {
   random.prepare();
   define(process, "pid", { get: () => ownPid });
-  renewClocks = prepareClocks();
+  restartClocks = prepareClocks();
   // Node's own way out waits for threads that a fork does not have. What runs before it (`exit` listeners) still does.
   process.reallyExit = native.exitNow;
 }
@@ -108,6 +108,11 @@ function prepare() {
 function plan() {
   const isLoaded = process.moduleLoadList.includes("NativeModule internal/crypto/random");
   steps = isLoaded && !emptyCaches() ? [useUpOwn] : [];
+}
+
+/** In the child, when it begins to serve: no time has passed since the import. */
+function renewClocks() {
+  restartClocks();
 }
 
 /** In the child, before it says that it is ready; and in the template, to rehearse it. */
@@ -123,4 +128,4 @@ function renew(pid, isRehearsal) {
   }
 }
 
-module.exports = { prepare, plan, renew };
+module.exports = { prepare, plan, renew, renewClocks };

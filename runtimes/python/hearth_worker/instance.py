@@ -51,11 +51,13 @@ class Instance:
     def _start(self, channel):
         """Of a pre-forked instance, or of one with hooks to run before it can be ready."""
         try:
+            hooks = after_restore()
             if not channel.is_wanted():
                 _rehearse()
-                if not channel.wait_until_wanted():
+                # Without hooks there is nothing left to do before the first request.
+                if hooks and not channel.wait_until_wanted():
                     os._exit(0)
-            for hook, args, kwargs in after_restore():
+            for hook, args, kwargs in hooks:
                 hook(*args, **kwargs)
             channel.ready()
         except BaseException:

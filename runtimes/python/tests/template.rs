@@ -304,17 +304,50 @@ fn a_preforked_instance_runs_no_function_code_until_it_is_wanted() {
     assert_ne!(preforked[1], other[1], "random state of its own");
 }
 
+/// Of a pre-forked instance that has a hook to run, which waits for GO, and of one that has none, which waits for a request.
+const WITH_AND_WITHOUT_HOOK: [&str; 2] = [
+    "import snapshot_restore_py\n\
+     @snapshot_restore_py.register_after_restore\n\
+     def woken(): print('woken')\n\
+     def handler(event, context): return event\n",
+    "def handler(event, context): return event\n",
+];
+
 #[test]
 fn a_preforked_instance_that_is_not_wanted_ends_quietly() {
-    let mut template = boot("def handler(event, context): return event\n");
-    let preforked = template.prefork();
-    template.assert_waiting(&[&preforked]);
-    drop(preforked);
-    let news = template.message();
-    assert_eq!(
-        (&news["type"], &news["code"]),
-        (&json!("exited"), &json!(0))
+    for source in WITH_AND_WITHOUT_HOOK {
+        let mut template = boot(source);
+        let preforked = template.prefork();
+        preforked.wait_for_word();
+        drop(preforked);
+        let news = template.message();
+        assert_eq!(
+            (&news["type"], &news["code"]),
+            (&json!("exited"), &json!(0)),
+            "{source}"
+        );
+    }
+}
+
+#[test]
+fn a_preforked_instance_without_hooks_is_ready_before_it_is_wanted() {
+    let mut template = boot(
+        "import random, uuid\n\
+         calls = []\n\
+         def handler(event, context):\n\
+         \x20   calls.append(1)\n\
+         \x20   return [len(calls), random.random(), str(uuid.uuid1())]\n",
     );
+    let (mut preforked, mut other) = (template.prefork(), template.fork());
+    preforked.wait_ready().expect("ready");
+    // Sent by a server that did not know yet.
+    preforked.go();
+    let (own, others) = (preforked.call(&json!(1)), other.call(&json!(1)));
+    assert_eq!((&own[0], &others[0]), (&json!(1), &json!(1)));
+    for value in [1, 2] {
+        assert_ne!(own[value], others[value], "random state of its own");
+    }
+    assert_eq!(preforked.call(&json!(1))[0], json!(2));
 }
 
 #[test]

@@ -84,8 +84,9 @@ impl Channel {
     }
 
     /// Whether the server wants this instance now, that is, GO is readable on the ready socket. Otherwise it is a
-    /// pre-forked instance, which may prepare as long as that has no visible effect. So is one that the server has
-    /// dropped already: [`Self::wait_until_wanted`] tells.
+    /// pre-forked instance, which may prepare as long as that has no visible effect. If something is left for when it is
+    /// wanted, it waits ([`Self::wait_until_wanted`]); if not, it is [ready](Self::ready). One that the server has dropped
+    /// already learns that from either wait.
     ///
     /// # Errors
     /// The server said something else.

@@ -2,12 +2,11 @@
 //! wait for the dozen system calls that create it.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{Mode, fchmod};
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socketpair, sockopt,
-};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair, sockopt};
 use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::io::Interest;
 use tokio::sync::oneshot;
@@ -20,15 +19,12 @@ use crate::watched::Watched;
 /// What the server says on the READY socket when the instance is wanted.
 const GO: u8 = b'G';
 
-/// What a pre-forked instance sends on it once it has nothing left to do but wait.
-pub(super) const WAITING: u8 = b'W';
-
 /// See the module.
 pub(super) struct InstanceDescriptors {
     pub(super) channel: HostChannel,
     pub(super) worker: Worker,
     /// Where READY comes.
-    pub(super) ready: Watched,
+    pub(super) ready: Arc<Watched>,
     pub(super) logs: LogTap,
 }
 
@@ -36,7 +32,7 @@ pub(super) struct InstanceDescriptors {
 pub(super) enum Worker {
     /// Nothing yet: FORK takes these along.
     Ends(WorkerEnds),
-    /// A pre-forked instance that waits for GO.
+    /// A pre-forked instance: it waits for GO, or has not said yet what it waits for.
     Preforked(Forking),
 }
 
@@ -96,23 +92,13 @@ impl InstanceDescriptors {
                 stdout: stdout_end,
                 stderr: stderr_end,
             }),
-            ready: Watched::new(server, Interest::READABLE)?,
+            ready: Arc::new(Watched::new(server, Interest::READABLE)?),
             logs: LogTap::start(function.clone(), sink.clone(), stdout, stderr)?,
         })
     }
 }
 
 impl InstanceDescriptors {
-    /// Whether what was forked ahead waits for GO, or has ended.
-    pub(super) fn is_waiting(&self) -> bool {
-        if matches!(self.worker, Worker::Ends(_)) {
-            return false;
-        }
-        let mut byte = [0];
-        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        rustix::net::recv(&self.ready, &mut byte[..], flags).is_ok()
-    }
-
     /// Starts the worker: sends GO to a pre-forked instance, or requests a fork.
     pub(super) fn go(&self) -> rustix::io::Result<()> {
         rustix::net::send(

@@ -1,30 +1,22 @@
-//! Starts an instance: sends its descriptors with FORK or BECOME, waits for READY, then watches the process.
+//! Starts an instance: takes the one that its template has prepared, or sends descriptors with FORK or BECOME and waits for
+//! READY.
 //!
-//! Whatever can be prepared before a start is (see [`InstanceDescriptors`](super::descriptors::InstanceDescriptors)), and
-//! whatever can wait is done after READY: the cgroup, the watch and the logs are set up while the first request is already
-//! being sent.
+//! Whatever can be prepared before a start is (see [`preforked`](super::preforked)), and whatever can wait is done after READY:
+//! the move into the cgroup and the watch begin while the first request is already being sent.
 
-use std::io::{ErrorKind, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io::ErrorKind;
 use std::sync::Arc;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::io::Errno;
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use tokio::io::Interest;
-
-use super::descriptors::{Forking, InstanceDescriptors, WAITING, Worker};
-use super::freeze::Frozen;
+use super::descriptors::{Forking, InstanceDescriptors, Worker};
+use super::fresh::Fresh;
+use super::preforked::Prepared;
+use super::ready::receive_ready;
 use super::template::Template;
-use super::watch::Watch;
-use super::{FunctionKey, Instance, Logs, Vitals, Way};
+use super::{FunctionKey, Instance, Logs, Way};
 use crate::channel::ChannelError;
 use crate::host_error::HostError;
-use crate::sandbox::{InstanceCgroup, SandboxError};
-use crate::watched::Watched;
+use crate::sandbox::SandboxError;
 
 /// Longest time from FORK to READY. A fork takes about a millisecond; a hook of the function's own may take longer, and
 /// a machine under pressure much longer.
@@ -92,10 +84,8 @@ impl From<ChannelError> for StartError {
     }
 }
 
-static NEXT_ID: AtomicU64 = AtomicU64::new(1);
-
 impl Instance {
-    /// Forks an instance off a template, or has the template become it, and waits until it is ready.
+    /// Takes a template's prepared instance, forks one, or has the template become one, and waits until it is ready.
     ///
     /// # Errors
     /// [`StartError`]; nothing of a failed start is left behind.
@@ -106,82 +96,30 @@ impl Instance {
         sink: &Logs,
     ) -> Result<Self, StartError> {
         let under_way = template.preforked.begin();
-        let descriptors = template.take_descriptors(function, sink)?;
-        let was_preforked = matches!(descriptors.worker, Worker::Preforked(_));
-        let (started, was_preforked) = match Started::from(template, descriptors, way).await {
-            // What was forked ahead may have ended meanwhile, which says nothing of the template.
-            Err(_) if was_preforked => {
-                let descriptors = template.new_descriptors(function, sink)?;
-                (Started::from(template, descriptors, way).await, false)
+        let prepared = match template.take_prepared() {
+            Some(Prepared::Instance(preforked)) => Some(preforked),
+            Some(Prepared::Descriptors(descriptors)) => {
+                let was_preforked = matches!(descriptors.worker, Worker::Preforked(_));
+                match start_with(template, descriptors, way).await {
+                    // What was forked ahead may have ended meanwhile, which says nothing of the template.
+                    Err(_) if was_preforked => None,
+                    started => Some(started?),
+                }
             }
-            other => (other, was_preforked),
+            None => None,
         };
-        let Started {
-            descriptors,
-            instance_cgroup,
-            ready: Ready {
-                pid: host_pid,
-                inner_pid,
-            },
-            forked_in,
-        } = started?;
-        let InstanceDescriptors {
-            channel,
-            ready,
-            logs,
-            ..
-        } = descriptors;
+        let fresh = match prepared {
+            Some(fresh) => fresh,
+            None => {
+                let descriptors = template.new_descriptors(function, sink)?;
+                start_with(template, descriptors, way).await?
+            }
+        };
         drop(under_way);
         if way == Way::Fork {
             template.prepare(function, sink, AFTER_A_START);
         }
-
-        let pid = Pid::from_raw(host_pid.cast_signed()).ok_or(StartError::BadReady)?;
-        let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|errno| match errno {
-            Errno::SRCH => StartError::Died,
-            other => other.into(),
-        })?;
-        logs.signs().add_process(&pidfd)?;
-        // A pidfd becomes readable when its process ends.
-        let end = Watched::new(pidfd, Interest::READABLE)?;
-        // A hostile template may have let the sender end and be reaped, and its number pass to a process of the host,
-        // which must not be taken for an instance and killed.
-        match template.sandbox.owns(host_pid) {
-            Some(true) => {}
-            Some(false) => return Err(StartError::BadReady),
-            None => return Err(StartError::Died),
-        }
-        let refused = instance_cgroup.attach(host_pid);
-        let ready = Arc::new(ready);
-        let vitals = Arc::new(Vitals {
-            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
-            pid: host_pid,
-            death: OnceLock::new(),
-            died: tokio::sync::Notify::new(),
-            hangup: channel.hangup(),
-        });
-        let instance_cgroup = Arc::new(instance_cgroup);
-        let watch = Watch {
-            socket: ready.clone(),
-            end,
-            refused,
-            vitals: vitals.clone(),
-            template: template.clone(),
-            inner_pid,
-            way,
-        };
-        tokio::spawn(watch.run(instance_cgroup.clone()));
-        let mut instance = Self {
-            vitals,
-            channel,
-            logs,
-            forked_in,
-            was_preforked,
-            control: ready,
-            instance_cgroup,
-            becomes: (way == Way::Become).then(|| template.clone()),
-            frozen: Frozen::default(),
-        };
+        let mut instance = fresh.begin(template, way);
         if !instance.channel.is_quiet() {
             return Err(StartError::Talks);
         }
@@ -189,101 +127,31 @@ impl Instance {
     }
 }
 
-/// A worker that is ready.
-struct Started {
-    descriptors: InstanceDescriptors,
-    instance_cgroup: InstanceCgroup,
-    ready: Ready,
-    /// From the command, FORK or GO, to READY.
-    forked_in: Duration,
-}
-
-impl Started {
-    /// Forks, or sends GO to the pre-forked instance, and waits for READY.
-    async fn from(
-        template: &Template,
-        mut descriptors: InstanceDescriptors,
-        way: Way,
-    ) -> Result<Self, StartError> {
-        let instance_cgroup = template.sandbox.instance_cgroup().await?;
-        let sent = Instant::now();
-        descriptors.go()?;
-        tokio::time::timeout(READY_DEADLINE, template.start_for(&mut descriptors, way))
-            .await
-            .map_err(|_| StartError::Timeout)??;
-        let Worker::Preforked(Forking { sequence, refused }) = &mut descriptors.worker else {
-            return Err(StartError::Ended);
-        };
-        let answer = tokio::select! {
-            ready = receive_ready(&descriptors.ready) => ready,
-            Ok(error) = refused => Err(error),
-            () = tokio::time::sleep(READY_DEADLINE) => Err(StartError::Timeout),
-        };
-        template.forget_fork(*sequence);
-        if answer.is_ok() {
-            template.has_forked();
-        }
-        Ok(Self {
-            ready: answer?,
-            instance_cgroup,
-            forked_in: sent.elapsed(),
-            descriptors,
-        })
-    }
-}
-
-/// Contents of READY.
-struct Ready {
-    /// On the host, by the kernel's word.
-    pid: u32,
-    /// Inside the sandbox, by the worker's word; used only to look up what the template says of it.
-    inner_pid: u32,
-}
-
-/// Receives READY. A pre-forked instance has said WAITING before, once.
-async fn receive_ready(socket: &Watched) -> Result<Ready, StartError> {
-    match receive_message(socket).await? {
-        Message::Ready(ready) => Ok(ready),
-        Message::Waiting => match receive_message(socket).await? {
-            Message::Ready(ready) => Ok(ready),
-            Message::Waiting => Err(StartError::BadReady),
-        },
-    }
-}
-
-/// What an instance says on its READY socket.
-enum Message {
-    Waiting,
-    Ready(Ready),
-}
-
-async fn receive_message(socket: &Watched) -> Result<Message, StartError> {
-    let mut bytes = [0_u8; 8];
-    let (length, pid) = socket
-        .io(Interest::READABLE, |socket| {
-            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
-            let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-            let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-            let message = rustix::net::recvmsg(
-                socket,
-                &mut [IoSliceMut::new(&mut bytes)],
-                &mut ancillary,
-                flags,
-            )?;
-            let pid = ancillary.drain().find_map(|item| match item {
-                RecvAncillaryMessage::ScmCredentials(credentials) => Some(credentials.pid),
-                _ => None,
-            });
-            Ok((message.bytes, pid))
-        })
-        .await?;
-    match (length, pid) {
-        (0, _) => Err(StartError::Ended),
-        (1, _) if bytes[0] == WAITING => Ok(Message::Waiting),
-        (5, Some(pid)) if bytes[0] == b'R' => Ok(Message::Ready(Ready {
-            pid: pid.as_raw_nonzero().get().cast_unsigned(),
-            inner_pid: u32::from_le_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]),
-        })),
-        _ => Err(StartError::BadReady),
-    }
+/// Forks, or sends GO to the pre-forked instance, and waits for READY.
+async fn start_with(
+    template: &Template,
+    mut descriptors: InstanceDescriptors,
+    way: Way,
+) -> Result<Fresh, StartError> {
+    let was_preforked = matches!(descriptors.worker, Worker::Preforked(_));
+    let instance_cgroup = template.sandbox.instance_cgroup().await?;
+    let sent = Instant::now();
+    descriptors.go()?;
+    tokio::time::timeout(READY_DEADLINE, template.start_for(&mut descriptors, way))
+        .await
+        .map_err(|_| StartError::Timeout)??;
+    let Worker::Preforked(Forking { sequence, refused }) = &mut descriptors.worker else {
+        return Err(StartError::Ended);
+    };
+    let answer = tokio::select! {
+        ready = receive_ready(&descriptors.ready) => ready,
+        Ok(error) = refused => Err(error),
+        () = tokio::time::sleep(READY_DEADLINE) => Err(StartError::Timeout),
+    };
+    template.forget_fork(*sequence);
+    let ready = answer?;
+    template.has_forked();
+    let mut fresh = Fresh::new(template, descriptors, ready, instance_cgroup)?;
+    fresh.started(sent.elapsed(), was_preforked);
+    Ok(fresh)
 }

@@ -49,6 +49,7 @@ impl Instance {
             self.instance_cgroup.freeze(self.becomes.is_some());
             Frozen::All
         };
+        self.instance_cgroup.end_use();
         true
     }
 
@@ -78,8 +79,12 @@ impl Instance {
 
     /// Resumes it if it was stopped. The host process does that while the request is on its way.
     pub fn thaw(&mut self) {
-        if std::mem::take(&mut self.frozen) == Frozen::All {
+        let frozen = std::mem::take(&mut self.frozen);
+        if frozen == Frozen::All {
             self.instance_cgroup.thaw(self.becomes.is_some());
+        }
+        if frozen != Frozen::No {
+            self.instance_cgroup.begin_use();
         }
     }
 }

@@ -14,9 +14,11 @@
 mod descriptors;
 mod fork;
 mod freeze;
+mod fresh;
 mod join;
 mod logs;
 mod preforked;
+mod ready;
 mod signs;
 mod template;
 mod watch;

@@ -22,7 +22,7 @@ use self::message::{Message, next_message, send};
 use super::descriptors::InstanceDescriptors;
 use super::fork::StartError;
 use super::freeze;
-use super::preforked::Preforked;
+use super::preforked::{Preforked, Prepared};
 use super::{FunctionKey, Logs, Way};
 use crate::host_error::{HostError, is_shortage_code};
 use crate::model::{StartKind, Threads};
@@ -53,8 +53,8 @@ pub struct Template {
     oom_kills_attributed: AtomicU64,
     waiting: Mutex<Waiting>,
     watched: AtomicBool,
-    /// Prepared for the next start.
-    pub(super) descriptors: Mutex<Option<InstanceDescriptors>>,
+    /// For the next start.
+    pub(super) prepared: Mutex<Option<Prepared>>,
     pub(super) preforked: Preforked,
     retired: CancellationToken,
     pub(super) frozen: Mutex<freeze::Waiting>,
@@ -89,6 +89,7 @@ impl Template {
         start_kind: StartKind,
         threads: Option<Threads>,
     ) -> Arc<Self> {
+        sandbox.import_is_over();
         Arc::new(Self {
             control,
             sandbox,
@@ -98,7 +99,7 @@ impl Template {
             oom_kills_attributed: AtomicU64::new(0),
             waiting: Mutex::default(),
             watched: AtomicBool::new(false),
-            descriptors: Mutex::default(),
+            prepared: Mutex::default(),
             preforked: Preforked::default(),
             retired: CancellationToken::new(),
             frozen: Mutex::new(freeze::Waiting::Runs(Instant::now())),

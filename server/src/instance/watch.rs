@@ -19,19 +19,24 @@ pub(super) struct Watch {
     /// Receives the error if it cannot be moved into its cgroup.
     pub refused: oneshot::Receiver<HostError>,
     pub vitals: Arc<Vitals>,
-    pub template: Arc<Template>,
+    /// What its template knows it as.
     pub inner_pid: u32,
-    pub way: Way,
 }
 
 impl Watch {
-    pub(super) async fn run(self, instance_cgroup: Arc<InstanceCgroup>) {
+    /// Until it ends.
+    pub(super) async fn run(
+        self,
+        template: Arc<Template>,
+        way: Way,
+        instance_cgroup: Arc<InstanceCgroup>,
+    ) {
         // The template reports how a fork ended; PID 1 reports how the template ended.
-        let reported = (self.way == Way::Fork).then(|| self.template.exit_of(self.inner_pid));
+        let reported = (way == Way::Fork).then(|| template.exit_of(self.inner_pid));
         let status = async {
             match reported {
                 Some(reported) => reported.await.ok(),
-                None => self.template.end_of_itself().await,
+                None => template.end_of_itself().await,
             }
         };
         let unlimited = tokio::select! {
@@ -47,11 +52,11 @@ impl Watch {
         }
         let status = tokio::time::timeout(EXIT_NEWS_DEADLINE, status).await;
         let ran_out = instance_cgroup.oom_killed()
-            || match self.way {
-                Way::Become => self.template.ran_out_of_memory(),
+            || match way {
+                Way::Become => template.ran_out_of_memory(),
                 Way::Fork => {
                     let killed = matches!(status, Ok(Some(status)) if status.is_kill());
-                    killed && self.template.take_oom_kill()
+                    killed && template.take_oom_kill()
                 }
             };
         let death = if ran_out {

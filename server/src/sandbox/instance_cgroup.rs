@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use hearth_host::SandboxError;
 use hearth_host::cgroup::Leaf;
@@ -27,12 +27,13 @@ pub struct InstanceCgroup {
     leaf: Leaf,
     /// The instance; 0 before it exists.
     pid: AtomicU32,
+    /// Whether the instance may run: one that is pre-forked only waits, and one that is idle is frozen.
+    in_use: AtomicBool,
 }
 
 impl InstanceCgroup {
     pub(super) fn new(sandbox: &Sandbox, number: LeafNumber) -> Self {
         let version = sandbox.client.version();
-        sandbox.shared.activity.begin();
         Self {
             client: sandbox.client.clone(),
             shared: sandbox.shared.clone(),
@@ -41,6 +42,7 @@ impl InstanceCgroup {
             uid: sandbox.uid,
             leaf: Leaf::instance_of(version, sandbox.cgroup(), number),
             pid: AtomicU32::new(0),
+            in_use: AtomicBool::new(false),
         }
     }
 
@@ -60,6 +62,20 @@ impl InstanceCgroup {
         self.shared.refused.lock().insert(self.number, refused);
         self.client.send(Request::Attach(self.target()));
         receiver
+    }
+
+    /// The instance is about to get a request.
+    pub fn begin_use(&self) {
+        if !self.in_use.swap(true, Ordering::Relaxed) {
+            self.shared.activity.begin();
+        }
+    }
+
+    /// Nothing runs in it until its next request.
+    pub fn end_use(&self) {
+        if self.in_use.swap(false, Ordering::Relaxed) {
+            self.shared.activity.end();
+        }
     }
 
     /// Kills every process of the instance, including strays and those not moved yet, without waiting for it.
@@ -109,7 +125,7 @@ impl InstanceCgroup {
 impl Drop for InstanceCgroup {
     fn drop(&mut self) {
         self.shared.refused.lock().remove(&self.number);
-        self.shared.activity.end();
+        self.end_use();
         self.client.send(Request::Release(self.target()));
     }
 }

@@ -70,7 +70,7 @@ impl Default for Shared {
                 coming: INSTANCE_CGROUP_POOL,
             }),
             ended: watch::Sender::new(None),
-            activity: Activity::default(),
+            activity: Activity::importing(),
             refused: Mutex::default(),
             destroyed: Mutex::default(),
         }
@@ -184,6 +184,11 @@ impl Sandbox {
             self.client
                 .send(Request::FillPool(self.key, missing as u32));
         }
+    }
+
+    /// The function's code is imported.
+    pub fn import_is_over(&self) {
+        self.shared.activity.end();
     }
 
     /// Waits until PID 1 is gone (the template ended or was killed) and says how: "the template was killed by signal

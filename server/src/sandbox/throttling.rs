@@ -4,15 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hearth_host::cgroup::{Version, keyed};
 
 use super::sandbox::Shared;
 use super::{Host, Sandbox};
-
-/// For so long from its beginning a sandbox counts as active: its template imports the function's code.
-const IMPORTING: Duration = Duration::from_secs(30);
+use crate::turns;
 
 /// What the kernel has counted of a sandbox since its beginning.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,28 +23,37 @@ pub struct Throttling {
     pub held: Duration,
 }
 
-/// Whether anything may have run in a sandbox. What only waits is not held back, and there are many more functions than are called.
-#[derive(Debug, Default)]
+/// Whether anything may have run in a sandbox. What only waits or is frozen is not held back, and there are many more functions than
+/// are called at a time.
+#[derive(Debug)]
 pub(super) struct Activity {
-    /// Instances that there are.
+    /// Instances in use, and at first the import.
     live: AtomicUsize,
-    /// Whether one has ended since this was last looked at.
+    /// Whether one was out of use again, or the import over, since this was last looked at.
     ended: AtomicBool,
 }
 
 impl Activity {
-    /// An instance is about to start.
+    /// Of a new sandbox, which is about to import the function's code.
+    pub(super) fn importing() -> Self {
+        Self {
+            live: AtomicUsize::new(1),
+            ended: AtomicBool::new(false),
+        }
+    }
+
+    /// An instance is about to be used.
     pub(super) fn begin(&self) {
         self.live.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One has ended.
+    /// One is out of use, or the import is over.
     pub(super) fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
         self.live.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Whether there was an instance since this was last asked.
+    /// Whether anything was in use since this was last asked.
     fn take(&self) -> bool {
         self.ended.swap(false, Ordering::Relaxed) || self.live.load(Ordering::Relaxed) > 0
     }
@@ -58,17 +65,17 @@ pub(super) struct Counted {
     function: Arc<str>,
     dir: PathBuf,
     sandbox: Weak<Shared>,
-    since: Instant,
     /// Periods, and how long.
     last: (u64, Duration),
 }
 
 impl Counted {
     /// Reads again what may have changed; none when the sandbox is gone.
-    fn read(mut self, version: Version, now: Instant) -> Option<Self> {
+    fn read(mut self, version: Version) -> Option<Self> {
         let sandbox = self.sandbox.upgrade()?;
-        if sandbox.activity.take() || now.saturating_duration_since(self.since) < IMPORTING {
+        if sandbox.activity.take() {
             self.last = read(version, &self.dir)?;
+            turns::give_way();
         }
         Some(self)
     }
@@ -83,14 +90,13 @@ impl Host {
                 function,
                 dir: client.cpu_cgroup(name),
                 sandbox: Arc::downgrade(&sandbox.shared),
-                since: Instant::now(),
                 last: (0, Duration::ZERO),
             };
             client.running.lock().insert(sandbox.key, counted);
         }
     }
 
-    /// Of all sandboxes that were ever held back. Reads a small file of the kernel's for each sandbox with instances, some 10 µs: not
+    /// Of all sandboxes that were ever held back. Reads a small file of the kernel's for each sandbox in which something may run, some 10 µs: not
     /// for a thread that serves requests.
     #[must_use]
     pub fn throttling(&self) -> Vec<Throttling> {
@@ -103,10 +109,9 @@ impl Host {
             .iter()
             .map(|(key, counted)| (*key, counted.clone()))
             .collect();
-        let now = Instant::now();
         let read: Vec<_> = all
             .into_iter()
-            .map(|(key, counted)| (key, counted.read(version, now)))
+            .map(|(key, counted)| (key, counted.read(version)))
             .collect();
         let mut found = Vec::new();
         let mut running = client.running.lock();
@@ -150,53 +155,56 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_instances_is_not_active() {
-        let activity = Activity::default();
+    fn what_only_waits_is_not_active() {
+        let activity = Activity::importing();
+        assert!(activity.take() && activity.take());
+        activity.end();
+        // What it did before that is still to be read, once.
+        assert!(activity.take());
         assert!(!activity.take());
         activity.begin();
         activity.begin();
         assert!(activity.take() && activity.take());
         activity.end();
-        assert!(activity.take());
         activity.end();
-        // What it did before it ended is still to be read, once.
         assert!(activity.take());
         assert!(!activity.take());
     }
 
     #[test]
-    fn a_sandbox_is_read_while_it_imports_and_while_it_has_instances() {
+    fn a_sandbox_is_read_while_it_imports_and_while_an_instance_is_in_use() {
         let dir = tempfile::tempdir().expect("a directory");
         let says = |periods: u64| {
             let text = format!("nr_throttled {periods}\nthrottled_time 1000\n");
             fs::write(dir.path().join("cpu.stat"), text).expect("a file");
         };
         let sandbox = Arc::new(Shared::default());
-        let since = Instant::now();
         let mut counted = Counted {
             function: "f".into(),
             dir: dir.path().to_owned(),
             sandbox: Arc::downgrade(&sandbox),
-            since,
             last: (0, Duration::ZERO),
         };
-        let mut look = |after| {
-            counted = counted.clone().read(Version::V1, since + after)?;
+        let mut look = || {
+            counted = counted.clone().read(Version::V1)?;
             Some(counted.last.0)
         };
         says(1);
-        assert_eq!(look(Duration::ZERO), Some(1));
+        assert_eq!(look(), Some(1));
         says(2);
-        assert_eq!(look(IMPORTING), Some(1));
-        sandbox.activity.begin();
-        assert_eq!(look(IMPORTING), Some(2));
-        says(3);
         sandbox.activity.end();
-        assert_eq!(look(IMPORTING), Some(3));
+        assert_eq!(look(), Some(2));
+        says(3);
+        assert_eq!(look(), Some(2));
+        sandbox.activity.begin();
+        assert_eq!(look(), Some(3));
         says(4);
-        assert_eq!(look(IMPORTING), Some(3));
+        sandbox.activity.end();
+        assert_eq!(look(), Some(4));
+        says(5);
+        assert_eq!(look(), Some(4));
         drop(sandbox);
-        assert_eq!(look(IMPORTING), None);
+        assert_eq!(look(), None);
     }
 
     #[test]

@@ -6,11 +6,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use hearth_testkit::cgroups;
-use rustix::process::{Pid, Resource, Rlimit, getrlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit};
 use serde_json::{Value, json};
 
 use crate::restore;
-use crate::support::{Answer, Client, Server, descendants, eventually};
+use crate::support::{Answer, Client, Server, descendants, eventually, is_alive, signal};
 
 /// Longest wait for anything.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -122,6 +122,13 @@ async fn without_descriptors_starts_are_put_off_and_nothing_is_lost() {
         (templates(&server, "awake").len() == 1).then_some(())
     })
     .await;
+    // An instance that was forked ahead has all that it needs.
+    for ahead in descendants(server.pid()) {
+        if ahead.is_fork("awake") {
+            signal(ahead.pid, Signal::KILL).expect("it runs");
+            while is_alive(ahead.pid) {}
+        }
+    }
     let (template, images) = (templates(&server, "awake"), restore::images(&server));
     let before = [
         function(&client, "awake").await["decisions"].clone(),

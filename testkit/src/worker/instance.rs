@@ -102,6 +102,11 @@ impl Instance {
         assert_eq!(poll(&mut ready, Some(&no_time)), Ok(0), "it waits for GO");
     }
 
+    /// Waits until it has said something, and leaves that to be received.
+    pub fn wait_for_word(&self) {
+        wait_readable(self.ready.as_fd(), "the instance");
+    }
+
     /// The next message on its ready socket; empty when it has ended.
     fn receive(&self) -> Vec<u8> {
         wait_readable(self.ready.as_fd(), "the instance");

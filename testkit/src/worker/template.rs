@@ -139,7 +139,7 @@ impl Template {
         instance
     }
 
-    /// Forks an instance ahead: it waits for GO.
+    /// Forks an instance ahead: it waits for GO if it has hooks to run, else for a request.
     pub fn prefork(&mut self) -> Instance {
         let (instance, descriptors) = prepare_instance();
         self.send_fork(&descriptors.each_ref().map(AsFd::as_fd));

@@ -16,6 +16,7 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg}
 use super::logs::Logs;
 use super::peers::Peers;
 use super::{ChainMember, MemberError};
+use crate::message::GO;
 
 /// What came on the control socket.
 enum Heard {
@@ -126,6 +127,8 @@ fn receive(control: &OwnedFd, flags: RecvFlags) -> Result<Heard, MemberError> {
         let mut parts = [IoSliceMut::new(&mut bytes)];
         let flags = flags | RecvFlags::CMSG_CLOEXEC;
         match recvmsg(control, &mut parts, &mut ancillary, flags) {
+            // To a pre-forked instance that had said READY just before.
+            Ok(received) if bytes.get(..received.bytes) == Some(&[GO]) => {}
             Ok(received) => break received,
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => return Ok(Heard::Nothing),

@@ -11,6 +11,7 @@ use crate::host_error::{HostError, is_shortage};
 use crate::instance::FunctionKey;
 use crate::instance::descriptors::InstanceDescriptors;
 use crate::instance::logs::{LogTap, Logs};
+use crate::instance::preforked::Prepared;
 use crate::model::{BodyForm, FunctionError, LogLine, Note, StartKind};
 use crate::network::{Attached, WayOut};
 use crate::sandbox::{Host, Sandbox, SandboxError, SandboxSpec};
@@ -235,7 +236,7 @@ impl Template {
             None,
         );
         // If it failed, the first start reports why.
-        *template.descriptors.lock() = descriptors.ok();
+        *template.prepared.lock() = descriptors.ok().map(Prepared::Descriptors);
         template.prepare(function, sink, Duration::ZERO);
         Ok(template)
     }
