@@ -3,7 +3,8 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use rustix::thread::{CpuSet, sched_setaffinity};
+use hearth_host::scheduling::{Scheduling, schedule};
+use rustix::thread::{CpuSet, gettid, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
 use super::clock;
@@ -96,6 +97,12 @@ pub fn run(
         set.set(processor);
         sched_setaffinity(None, &set)?;
     }
+    let is_awake = plan.processor.is_some() || matches!(plan.schedule, Schedule::Bursts { .. });
+    if is_awake {
+        // One that is late, or late to see an answer, since another has its processor, would report that as the server's. Who may
+        // not take precedence measures all the same.
+        let _ = schedule(gettid(), Scheduling::RealTime);
+    }
     let mut engine = Engine::new(plan, control)?;
     let mut pace = Pace::new(plan);
     if !matches!(plan.schedule, Schedule::Bursts { .. }) {
@@ -142,7 +149,6 @@ pub fn run(
             Next::Done | Next::Answer => u64::MAX,
             Next::At(at) => at,
         };
-        let is_awake = plan.processor.is_some() || matches!(plan.schedule, Schedule::Bursts { .. });
         let next = match is_awake {
             true => awake_from(next, engine.now()),
             false => next,
