@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use hearth_testkit::figures::pss_kib;
 use hearth_testkit::namespaces::Namespace;
 use hearth_testkit::processes::priority;
@@ -216,6 +217,39 @@ fn priorities(pid: u32) -> Vec<i64> {
         .flatten()
         .filter_map(|task| priority(task.file_name().to_string_lossy().parse().ok()?))
         .collect()
+}
+
+#[tokio::test]
+async fn calls_that_come_seldom_have_the_servers_threads_prioritized() {
+    let server = Server::start();
+    let (serve, client) = (server.serve_pid(), server.client());
+    let ordinary = priority(std::process::id()).expect("this process runs");
+    client.deploy("echo", ECHO, json!({})).await;
+    let is_raised = || {
+        let mut all = priorities(serve).into_iter();
+        all.any(|priority| priority < ordinary)
+    };
+    assert!(!is_raised(), "nobody has called");
+    eventually("threads are prioritized", TIMEOUT, || async {
+        client.invoke("echo", &json!(1)).await.expect(200);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        is_raised().then_some(())
+    })
+    .await;
+    // Many at a time.
+    let event = json!(1);
+    let flood = async {
+        loop {
+            join_all((0..16).map(|_| client.invoke("echo", &event))).await;
+        }
+    };
+    let lowered = eventually("they are ordinary again", TIMEOUT, || async {
+        (!is_raised()).then_some(())
+    });
+    tokio::select! {
+        () = flood => {}
+        () = lowered => {}
+    }
 }
 
 #[tokio::test]

@@ -106,7 +106,7 @@ impl Exchange {
             .invocation
             .at(self.deadline.into_std())
             .as_microsecond();
-        self.free_core = self.running.has_free_core();
+        self.free_core = self.running.may_look();
         let head = RequestHead::new(
             deadline_us.cast_unsigned(),
             trigger_code(self.invocation.record.trigger),

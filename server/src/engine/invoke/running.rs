@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::engine::Engine;
+use crate::scheduler::policy::priority::Priority;
 
 /// Counts a running invocation, for the drain.
 pub(in crate::engine) struct Running(Engine);
@@ -30,10 +31,16 @@ impl Running {
         let inner = &self.0.inner;
         let running = inner.resources.traffic.running();
         let at_work = running.saturating_sub(inner.bodies.awaited() as u64);
-        let are_more = at_work * 2 > u64::from(inner.resources.cores);
+        let cores = inner.resources.cores;
+        let are_more = at_work * 2 > u64::from(cores);
+        inner.threads.note(running > Priority::most_raised(cores));
         let contended = inner.pressure.is_high(are_more);
-        inner.threads.note(contended);
         !inner.resources.busy_poll.is_zero() && !are_more && !contended
+    }
+
+    /// The same, of this side and its peer: while this side's threads take precedence, they do not look.
+    pub(super) fn may_look(&self) -> bool {
+        self.has_free_core() && !self.0.inner.threads.is_raised()
     }
 
     /// A worker's stamps contradicted this side's clock.

@@ -1,17 +1,20 @@
 //! When the server's threads take precedence over the host's other work.
 //!
-//! Where others compute on every processor, a thread that uses more than its even share of one waits for the kernel's next
-//! tick, 4 ms on many hosts, and a client in a closed loop makes the server's threads do so a hundred times a second. With
-//! a higher priority they do not. It has a price, though: with many requests under way each message would preempt the
-//! client that is about to send the next one. So the priority is raised only while others wait for a processor and few
-//! requests are under way, and while it takes little: at least half of the processors' time stays with everybody else.
+//! A thread that has just run waits behind whoever else is on its processor, a thread of the kernel's for example, until the
+//! kernel's next tick, 4 ms on many hosts, even with another processor idle: it is not moved so soon. With a higher priority it
+//! does not. It has a price, though: with many requests under way each message would preempt the client that is about to send
+//! the next one, and a look that precedes a wait keeps the processor from the peer it waits for. So the priority is raised
+//!
+//! - while requests come **seldom**: they take so little that nobody loses anything, and each may find its processor taken;
+//! - while others wait for a processor (the host is **busy**) and few requests are under way, as long as it takes little: at
+//!   least half of the processors' time stays with everybody else.
 
 use std::time::{Duration, Instant};
 
 /// How often it is decided anew.
 pub const PERIOD: Duration = Duration::from_millis(250);
-/// How long it stays raised after others were seen to wait: longer than the pauses of somebody who calls now and then,
-/// during whom nobody waits.
+/// How long it stays raised after the last call, and after others were seen to wait, which nobody does during the pauses of somebody
+/// who calls now and then.
 const KEPT: Duration = Duration::from_secs(5);
 /// How long it stays ordinary after it was lowered for its price: what made it so may come and go.
 const HELD: Duration = Duration::from_secs(1);
@@ -19,6 +22,9 @@ const HELD: Duration = Duration::from_secs(1);
 const MOST_PER_CORE: u64 = 2;
 /// The part of all processors' time that the server may take with it.
 const LARGEST_SHARE: f64 = 0.5;
+/// The part of one processor's time up to which requests come seldom; and beyond which they do not any more.
+const SELDOM_SHARE: f64 = 0.05;
+const OFTEN_SHARE: f64 = 0.1;
 
 /// What has happened in a period.
 #[derive(Debug, Clone, Copy)]
@@ -38,10 +44,14 @@ pub struct Seen {
 pub struct Priority {
     cores: u32,
     raised: bool,
+    /// Whether requests come seldom.
+    is_seldom: bool,
     /// The last period's end, and the time spent until then.
     last: Option<(Instant, Duration)>,
-    /// How long it may stay raised.
+    /// How long it may stay raised on a host that was busy.
     kept_until: Option<Instant>,
+    /// How long calls that come seldom keep it raised.
+    called_until: Option<Instant>,
     /// When it may be raised again.
     held_until: Option<Instant>,
 }
@@ -53,44 +63,73 @@ impl Priority {
         Self {
             cores: cores.max(1),
             raised: false,
+            is_seldom: false,
             last: None,
             kept_until: None,
+            called_until: None,
             held_until: None,
         }
     }
 
     /// Whether it is to be raised from here on.
     pub fn decide(&mut self, seen: Seen) -> bool {
-        let is_costly = self.takes_much(seen) || seen.most > self.most();
+        let processors = self.processors_taken(seen);
+        let takes_much = processors > f64::from(self.cores) * LARGEST_SHARE;
+        let is_costly = takes_much || seen.most > self.most();
         if self.raised && is_costly {
             self.held_until = Some(seen.now + HELD);
         }
+        let share = if self.is_seldom {
+            OFTEN_SHARE
+        } else {
+            SELDOM_SHARE
+        };
+        self.is_seldom = processors <= share;
         if seen.busy {
             self.kept_until = Some(seen.now + KEPT);
         }
+        if seen.most > 0 {
+            self.called_until = Some(seen.now + KEPT);
+        }
         let lies_ahead = |time: Option<Instant>| time.is_some_and(|time| seen.now < time);
-        let is_wanted = seen.busy || self.raised && lies_ahead(self.kept_until);
+        let is_wanted = seen.busy
+            || self.raised && lies_ahead(self.kept_until)
+            || self.is_seldom && lies_ahead(self.called_until);
         self.raised = is_wanted && !is_costly && !lies_ahead(self.held_until);
         self.raised
     }
 
+    /// More invocations than [`Self::most_raised`] are under way: it is lowered without waiting for the period's end.
+    pub fn lower(&mut self, now: Instant) {
+        self.raised = false;
+        self.held_until = Some(now + HELD);
+    }
+
+    /// Most invocations at a time with which it stays raised.
+    #[must_use]
+    pub const fn most_raised(cores: u32) -> u64 {
+        cores as u64 * MOST_PER_CORE
+    }
+
     /// Most invocations at a time with which it is, or stays, raised.
     fn most(&self) -> u64 {
-        let cores = u64::from(self.cores);
         if self.raised {
-            cores * MOST_PER_CORE
+            Self::most_raised(self.cores)
         } else {
-            cores
+            self.cores.into()
         }
     }
 
-    /// Whether more than its share was spent since the last period.
-    fn takes_much(&mut self, seen: Seen) -> bool {
+    /// How many processors' time was spent since the last period, by the server.
+    fn processors_taken(&mut self, seen: Seen) -> f64 {
         let Some((then, spent)) = self.last.replace((seen.now, seen.spent)) else {
-            return false;
+            return 0.0;
         };
-        let passed = seen.now.saturating_duration_since(then) * self.cores;
-        seen.spent.saturating_sub(spent) > passed.mul_f64(LARGEST_SHARE)
+        let passed = seen.now.saturating_duration_since(then);
+        if passed.is_zero() {
+            return 0.0;
+        }
+        seen.spent.saturating_sub(spent).as_secs_f64() / passed.as_secs_f64()
     }
 }
 
@@ -108,7 +147,8 @@ mod tests {
     type Period = (bool, u64, f64);
 
     const FEW: Period = (true, 1, 0.5);
-    const QUIET: Period = (false, 1, 0.5);
+    const OFTEN: Period = (false, 1, 0.5);
+    const SELDOM: Period = (false, 1, 0.04);
     const NOBODY: Period = (false, 0, 0.0);
 
     /// What is decided after each period.
@@ -132,8 +172,41 @@ mod tests {
     #[test]
     fn it_is_raised_for_few_on_a_busy_host() {
         assert_eq!(decided([FEW, FEW, (true, 2, 0.5)]), [true; 3]);
-        assert_eq!(decided([QUIET; 3]), [false; 3]);
+        // How much is taken is known from the second period on.
+        assert_eq!(decided([OFTEN; 4]), [true, false, false, false]);
         assert_eq!(decided([NOBODY; 3]), [false; 3]);
+    }
+
+    #[test]
+    fn calls_that_come_seldom_raise_it_until_some_time_after_the_last() {
+        let kept = decided([SELDOM; 3].into_iter().chain([NOBODY; KEPT_PERIODS + 3]));
+        assert_eq!(
+            kept.iter().filter(|raised| **raised).count(),
+            2 + KEPT_PERIODS
+        );
+        assert!(kept.is_sorted_by(|one, next| one >= next), "{kept:?}");
+        // A little more often makes no difference either way.
+        let between = (false, 1, 0.08);
+        let periods = [SELDOM, between, OFTEN, between, SELDOM];
+        assert_eq!(decided(periods), [true, true, false, false, true]);
+        // As many at a time as there are processors.
+        assert_eq!(decided([(false, 2, 0.04), (false, 5, 0.04)]), [true, false]);
+    }
+
+    #[test]
+    fn it_is_lowered_at_once_and_for_a_while() {
+        let mut priority = Priority::new(CORES);
+        let began = Instant::now();
+        let seen = |after| Seen {
+            now: began + after,
+            busy: false,
+            most: 1,
+            spent: Duration::ZERO,
+        };
+        assert!(priority.decide(seen(Duration::ZERO)));
+        priority.lower(began);
+        assert!(!priority.decide(seen(HELD / 2)));
+        assert!(priority.decide(seen(HELD)));
     }
 
     #[test]
@@ -148,7 +221,7 @@ mod tests {
 
     #[test]
     fn it_outlasts_pauses_and_ends_with_the_others_work() {
-        for pause in [QUIET, NOBODY] {
+        for pause in [OFTEN, NOBODY] {
             let kept = decided([FEW].into_iter().chain([pause; KEPT_PERIODS + 3]));
             assert_eq!(kept.iter().filter(|raised| **raised).count(), KEPT_PERIODS);
             assert!(kept.is_sorted_by(|one, next| one >= next), "{kept:?}");
