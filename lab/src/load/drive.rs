@@ -97,8 +97,9 @@ pub fn run(
         set.set(processor);
         sched_setaffinity(None, &set)?;
     }
-    let is_awake = plan.processor.is_some() || matches!(plan.schedule, Schedule::Bursts { .. });
-    if is_awake {
+    let paces_bursts = matches!(plan.schedule, Schedule::Bursts { .. });
+    let is_awake = plan.processor.is_some() || paces_bursts;
+    if paces_bursts {
         // One that is late, or late to see an answer, since another has its processor, would report that as the server's. Who may
         // not take precedence measures all the same.
         let _ = schedule(gettid(), Scheduling::RealTime);

@@ -419,9 +419,10 @@ async fn the_process_gives_the_samples_that_it_took() {
 /// Processors that a process, or each of its threads, may run on, as the kernel writes them.
 fn allowed(process: &str) -> Vec<String> {
     let threads = std::fs::read_dir(format!("/proc/{process}/task")).expect("a process");
-    let status = threads.map(|thread| {
+    let status = threads.filter_map(|thread| {
         let path = thread.expect("a thread").path().join("status");
-        std::fs::read_to_string(path).expect("its status")
+        // Of one that has ended meanwhile there is none.
+        std::fs::read_to_string(path).ok()
     });
     let line = |status: String| {
         let mut lines = status.lines();
