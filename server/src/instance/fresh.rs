@@ -1,4 +1,5 @@
-//! An instance that has said READY and was not given to anybody yet: its process is known and on its way into its cgroup.
+//! An instance that has said READY and was not given to anybody yet: its process is known. Until it is, it stays in its
+//! template's cgroup.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -28,7 +29,7 @@ pub(super) struct Fresh {
 }
 
 impl Fresh {
-    /// Of the process that has said READY. Has it moved into its cgroup.
+    /// Of the process that has said READY.
     ///
     /// # Errors
     /// [`StartError::Died`] if it has ended since; [`StartError::BadReady`] if it is none of the sandbox's.
@@ -59,7 +60,7 @@ impl Fresh {
             Some(false) => return Err(StartError::BadReady),
             None => return Err(StartError::Died),
         }
-        let refused = instance_cgroup.attach(pid);
+        instance_cgroup.expect(pid);
         let vitals = Arc::new(Vitals {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             pid,
@@ -71,7 +72,6 @@ impl Fresh {
             watch: Watch {
                 socket: ready.clone(),
                 end,
-                refused,
                 vitals: vitals.clone(),
                 inner_pid,
             },
@@ -95,20 +95,22 @@ impl Fresh {
         self.instance.was_preforked = was_preforked;
     }
 
-    /// Whether it still runs, within its limits.
-    pub(super) fn is_usable(&mut self) -> bool {
-        self.watch.refused.try_recv().is_err() && self.instance.is_running()
+    /// Whether it still runs.
+    pub(super) fn is_usable(&self) -> bool {
+        self.instance.is_running()
     }
 
-    /// Begins the watch over it, and its use.
+    /// Begins the watch over it, its move into its cgroup, and its use.
     pub(super) fn begin(self, template: &Arc<Template>, way: Way) -> Instance {
         let Self {
             mut instance,
             watch,
         } = self;
         instance.becomes = (way == Way::Become).then(|| template.clone());
-        instance.instance_cgroup.begin_use();
-        tokio::spawn(watch.run(template.clone(), way, instance.instance_cgroup.clone()));
+        let instance_cgroup = instance.instance_cgroup.clone();
+        instance_cgroup.begin_use();
+        let refused = instance_cgroup.attach();
+        tokio::spawn(watch.run(template.clone(), way, instance_cgroup, refused));
         instance
     }
 }

@@ -1,13 +1,12 @@
 //! What a template prepares in the background for its next start: the instance descriptors ([`InstanceDescriptors`]) and,
 //! if enabled, a **pre-forked instance**. It has reseeded its random state and has gone through a request's code path once.
 //! It has run none of the function's code since the fork. Without after-restore hooks it has nothing left to do: it has said
-//! READY, is in its cgroup and waits for its first request. With some, which run once it is wanted, it waits on its READY
+//! READY and waits for its first request. With some, which run once it is wanted, it waits on its READY
 //! socket for GO. A start that finds one saves the fork and most of the page copies of a first request. Android does the
 //! same for apps ("unspecialized app process pool", since Android 10).
 //!
 //! There is at most one, created when no start is under way. Until it is used it does not count as an instance: it
-//! serves nothing, uses no CPU time, and its memory so far is charged to its template. If there is none, or it has died, the
-//! start forks.
+//! serves nothing, uses no CPU time and is charged to its template. If there is none, or it has died, the start forks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -133,8 +132,8 @@ impl Template {
 
     /// What was prepared, if it is still of use.
     pub(super) fn take_prepared(&self) -> Option<Prepared> {
-        let mut prepared = self.prepared.lock().take()?;
-        let is_usable = match &mut prepared {
+        let prepared = self.prepared.lock().take()?;
+        let is_usable = match &prepared {
             Prepared::Instance(preforked) => preforked.is_usable(),
             Prepared::Descriptors(_) => true,
         };

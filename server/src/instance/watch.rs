@@ -16,20 +16,19 @@ pub(super) struct Watch {
     pub socket: Arc<Watched>,
     /// The process.
     pub end: Watched,
-    /// Receives the error if it cannot be moved into its cgroup.
-    pub refused: oneshot::Receiver<HostError>,
     pub vitals: Arc<Vitals>,
     /// What its template knows it as.
     pub inner_pid: u32,
 }
 
 impl Watch {
-    /// Until it ends.
+    /// Until it ends. `refused` receives the error if it cannot be moved into its cgroup.
     pub(super) async fn run(
         self,
         template: Arc<Template>,
         way: Way,
         instance_cgroup: Arc<InstanceCgroup>,
+        refused: oneshot::Receiver<HostError>,
     ) {
         // The template reports how a fork ended; PID 1 reports how the template ended.
         let reported = (way == Way::Fork).then(|| template.exit_of(self.inner_pid));
@@ -42,7 +41,7 @@ impl Watch {
         let unlimited = tokio::select! {
             // An error means the end of the tokio runtime.
             _ = self.end.readable() => None,
-            Ok(error) = self.refused => Some(error),
+            Ok(error) = refused => Some(error),
         };
         if let Some(error) = unlimited {
             tracing::error!(pid = self.vitals.pid, %error, "an instance was ended");

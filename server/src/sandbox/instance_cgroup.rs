@@ -54,11 +54,15 @@ impl InstanceCgroup {
         }
     }
 
-    /// Has the instance (host pid) moved into the leaf, without waiting for it. The receiver gets an error if that
-    /// fails: then the instance has no limits and must be ended.
-    pub fn attach(&self, pid: u32) -> oneshot::Receiver<HostError> {
-        let (refused, receiver) = oneshot::channel();
+    /// The instance is this process (host pid), which stays where it is for now.
+    pub fn expect(&self, pid: u32) {
         self.pid.store(pid, Ordering::Relaxed);
+    }
+
+    /// Has the instance moved into the leaf, without waiting for it. The receiver gets an error if that
+    /// fails: then the instance has no limits and must be ended.
+    pub fn attach(&self) -> oneshot::Receiver<HostError> {
+        let (refused, receiver) = oneshot::channel();
         self.shared.refused.lock().insert(self.number, refused);
         self.client.send(Request::Attach(self.target()));
         receiver

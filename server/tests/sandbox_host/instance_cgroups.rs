@@ -43,7 +43,8 @@ async fn memory_beyond_an_instances_limit_kills_the_instance_alone() {
     sandbox.say(b"eat").await;
     let inner = sandbox.receive().await[0].as_i64().expect("pid");
     let pid = host_pid(harness.uid(), inner).expect("the instance");
-    let _refused = instance_cgroup.attach(pid);
+    instance_cgroup.expect(pid);
+    let _refused = instance_cgroup.attach();
     attached(pid).await;
     assert!(!instance_cgroup.oom_killed());
     sandbox.say(b"go").await;
@@ -77,7 +78,8 @@ async fn killing_an_instance_kills_its_strays() {
     .await;
     let pid = host_pid(harness.uid(), inner).expect("the instance");
     // Moved after it has forked, so that its strays are in the template's leaf: the worst case.
-    let _refused = instance_cgroup.attach(pid);
+    instance_cgroup.expect(pid);
+    let _refused = instance_cgroup.attach();
     attached(pid).await;
     instance_cgroup.kill();
     // The dead instance waits for the template to reap it, which this one does not do.

@@ -214,8 +214,7 @@ def handler(event, context):
 
 #[tokio::test]
 async fn a_chain_has_cores_that_nobody_else_uses() {
-    // Otherwise there is one more process in a leaf of an instance, which is kept off the chain's cores.
-    let server = Server::start_with(&[("HEARTH_PREFORK", "off")]);
+    let server = Server::start();
     let client = server.client();
     let cores = cores_of(&client).await;
     assert!(
@@ -308,6 +307,7 @@ async fn a_chain_has_cores_that_nobody_else_uses() {
 
     // An instance that takes the place of one that ended has them, too.
     for _ in 0..2 {
+        // The next one is there already, pre-forked, and in no leaf of an instance.
         let instances = || {
             let mut all = host::processes_of(&server, "ends");
             all.retain(|process| cgroups::is_of_an_instance(process.pid));

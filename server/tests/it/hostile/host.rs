@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hearth_testkit::cgroups;
-use serde_json::json;
 
 use crate::support::{Process, Server, descendants, eventually};
 
@@ -30,26 +29,16 @@ pub fn processes_of(server: &Server, function: &str) -> Vec<Process> {
 /// The processes of a function that has no instances: its template and a pre-forked instance.
 const WITHOUT_INSTANCES: usize = 2;
 
-/// Waits until a function has no instance and nothing that one left behind: no process but its template and a pre-forked instance,
-/// which is the template's child.
+/// Waits until a function has no instance and nothing that one left behind: no process in a cgroup of an instance, and
+/// elsewhere no more than its template and a pre-forked instance.
 pub async fn without_instances(server: &Server, function: &str) {
-    let client = server.client();
-    let path = format!("/api/v1/functions/{function}");
+    let is_in_an_instance_cgroup = |process: &Process| cgroups::is_of_an_instance(process.pid);
     eventually(
         "no stray process remains",
         Duration::from_secs(20),
         || async {
-            let stated = client.get(&path).await.expect(200).json();
-            let none = json!({"idle": 0, "busy": 0, "starting": 0});
             let all = processes_of(server, function);
-            let template = all.iter().find(|process| process.is_template(function));
-            let is_stray = |process: &&Process| {
-                cgroups::is_of_an_instance(process.pid)
-                    && template.is_none_or(|template| process.parent != template.pid)
-            };
-            let rest = stated["instances"] == none
-                && all.len() <= WITHOUT_INSTANCES
-                && !all.iter().any(|process| is_stray(&process));
+            let rest = all.len() <= WITHOUT_INSTANCES && !all.iter().any(is_in_an_instance_cgroup);
             rest.then_some(())
         },
     )
