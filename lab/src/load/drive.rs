@@ -106,7 +106,7 @@ pub fn run(
     }
     let mut engine = Engine::new(plan, control)?;
     let mut pace = Pace::new(plan);
-    if !matches!(plan.schedule, Schedule::Bursts { .. }) {
+    if !paces_bursts {
         engine.connect(plan.connections.min(plan.keep_alive), CONNECT_WITHIN)?;
     }
     let (began_at, processor) = (clock::wall(), clock::processor());

@@ -130,7 +130,7 @@ fn try_run() -> Result<Option<(Channel, Config)>, TemplateError> {
     Ok(None)
 }
 
-/// A fresh instance, once the server wants it; none if it does not.
+/// A fresh instance: at once, or if it has hooks to run, once the server wants it; none if the server does not.
 fn instance(parts: Parts, config: Config) -> Result<Option<(Channel, Config)>, TemplateError> {
     let mut channel = Channel::open(parts)?;
     let mut hooks = HOOKS.lock().unwrap_or_else(|broken| broken.into_inner());

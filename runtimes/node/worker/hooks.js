@@ -20,8 +20,7 @@ function hasAfterRestore() {
 
 /** In the child, before it takes a request: first registered first. Returns a promise only if there are hooks. */
 function afterRestore() {
-  const hooks = registered("get_after_restore");
-  return hooks.length === 0 ? undefined : runAll(hooks);
+  return hasAfterRestore() ? runAll(registered("get_after_restore")) : undefined;
 }
 
 async function runAll(hooks) {

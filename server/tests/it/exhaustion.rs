@@ -122,7 +122,7 @@ async fn without_descriptors_starts_are_put_off_and_nothing_is_lost() {
         (templates(&server, "awake").len() == 1).then_some(())
     })
     .await;
-    // An instance that was forked ahead has all that it needs.
+    // What was forked ahead may answer before anybody misses a descriptor.
     for ahead in descendants(server.pid()) {
         if ahead.is_fork("awake") {
             signal(ahead.pid, Signal::KILL).expect("it runs");

@@ -232,6 +232,7 @@ async fn calls_that_come_seldom_have_the_servers_threads_prioritized() {
     assert!(!is_raised(), "nobody has called");
     eventually("threads are prioritized", TIMEOUT, || async {
         client.invoke("echo", &json!(1)).await.expect(200);
+        // The pace of the calls, not a wait for something: without a pause they would not come seldom.
         tokio::time::sleep(Duration::from_millis(300)).await;
         is_raised().then_some(())
     })
