@@ -203,6 +203,10 @@ impl Template {
             return;
         }
         *self.prepared.lock() = Some(Prepared::Descriptors(descriptors));
+        if !wanted.load(Ordering::Acquire) {
+            self.end_preforked();
+            return;
+        }
         let is_ready = tokio::select! {
             word = wait_for_word(&socket) => word == Said::Ready,
             () = self.retired() => false,
@@ -210,9 +214,6 @@ impl Template {
         };
         if is_ready {
             self.make_fresh(&socket).await;
-        }
-        if !wanted.load(Ordering::Acquire) {
-            self.end_preforked();
         }
     }
 
