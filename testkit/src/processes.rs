@@ -5,7 +5,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
 /// The number that a template has in its sandbox; what it forks comes after.
 const TEMPLATE: u32 = 1000;
@@ -196,6 +197,25 @@ pub fn is_alive(pid: u32) -> bool {
 /// Whether nothing is left of the process: it has ended, and its parent has waited for it.
 pub fn is_gone(pid: u32) -> bool {
     !Path::new(&format!("/proc/{pid}")).exists()
+}
+
+/// Kills a process, and waits until whoever has a descriptor of it can know: a moment later than `/proc` calls it a zombie.
+///
+/// # Errors
+/// What the kernel says: there may be no such process any more, or it is still there after ten seconds.
+pub fn kill(pid: u32) -> rustix::io::Result<()> {
+    let pid = Pid::from_raw(pid.cast_signed()).ok_or(rustix::io::Errno::SRCH)?;
+    let process = pidfd_open(pid, PidfdFlags::empty())?;
+    pidfd_send_signal(&process, Signal::KILL)?;
+    let limit = Timespec {
+        tv_sec: 10,
+        tv_nsec: 0,
+    };
+    let mut end = [PollFd::new(&process, PollFlags::IN)];
+    match poll(&mut end, Some(&limit))? {
+        0 => Err(rustix::io::Errno::TIMEDOUT),
+        _ => Ok(()),
+    }
 }
 
 /// Sends a signal.

@@ -6,11 +6,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use hearth_testkit::cgroups;
-use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit};
 use serde_json::{Value, json};
 
 use crate::restore;
-use crate::support::{Answer, Client, Server, descendants, eventually, is_alive, signal};
+use crate::support::{Answer, Client, Server, descendants, eventually, kill};
 
 /// Longest wait for anything.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -125,8 +125,7 @@ async fn without_descriptors_starts_are_put_off_and_nothing_is_lost() {
     // What was forked ahead may answer before anybody misses a descriptor.
     for ahead in descendants(server.pid()) {
         if ahead.is_fork("awake") {
-            signal(ahead.pid, Signal::KILL).expect("it runs");
-            while is_alive(ahead.pid) {}
+            kill(ahead.pid).expect("it runs");
         }
     }
     let (template, images) = (templates(&server, "awake"), restore::images(&server));

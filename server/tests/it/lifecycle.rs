@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use rustix::thread::CapabilitySet;
 use serde_json::json;
 
-use crate::support::{Server, command, descendants, eventually, is_alive, serving, signal};
+use crate::support::{Server, command, descendants, eventually, is_alive, kill, serving, signal};
 
 #[tokio::test]
 async fn what_was_deployed_serves_again_after_kill_9() {
@@ -111,9 +111,8 @@ async fn an_idle_instance_that_just_died_is_not_given_to_a_request() {
             .collect();
         assert!(!forks.is_empty(), "the instance");
         for fork in forks {
-            signal(fork.pid, Signal::KILL).unwrap();
             // No pause: the next request is to come before the server has heard of it.
-            while is_alive(fork.pid) {}
+            kill(fork.pid).unwrap();
         }
     }
 }
@@ -148,8 +147,7 @@ async fn an_instance_dies_unheard(reaped: bool) {
     signal(template, Signal::STOP).unwrap();
     // What was forked ahead would not need the template.
     for ahead in forks() {
-        signal(ahead.pid, Signal::KILL).unwrap();
-        while is_alive(ahead.pid) {}
+        kill(ahead.pid).unwrap();
     }
     let request = {
         let client = client.clone();
@@ -182,8 +180,7 @@ async fn an_instance_dies_unheard(reaped: bool) {
     } else {
         // Nobody takes its status, so that its number is still its own when the server opens it.
         signal(template, Signal::STOP).unwrap();
-        signal(instance, Signal::KILL).unwrap();
-        while is_alive(instance) {}
+        kill(instance).unwrap();
         signal(serving, Signal::CONT).unwrap();
         signal(template, Signal::CONT).unwrap();
     }

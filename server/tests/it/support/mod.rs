@@ -14,7 +14,7 @@ use std::process::Command;
 pub use client::{Answer, Client, deploy_form};
 pub use hearth_testkit::figures;
 pub use hearth_testkit::processes::{
-    Process, is_alive, mentioning, sandboxed as descendants, serving, signal,
+    Process, is_alive, kill, mentioning, sandboxed as descendants, serving, signal,
 };
 use hearth_testkit::server::Launch;
 pub use hearth_testkit::server::TOKEN;
