@@ -8,10 +8,11 @@
 //! - [`order`]: in which order. [`trials`]: carries it out. `execution`: one version's part of a trial.
 //! - [`unit`]: what counts as one result.
 //! - [`gate`]: whether the second version may replace the first.
-//! - [`report`]: what came of it. [`against`]: beside an earlier one. [`render`]: the same as text, CSV and SVG.
+//! - [`report`]: what came of it, with one [`benchmark`] for each event. [`against`]: beside an earlier one. [`render`]: the same as text, CSV and SVG.
 //! - [`run`]: all of it, against a Hearth server.
 
 pub mod against;
+pub mod benchmark;
 pub mod events;
 pub(crate) mod execution;
 pub mod gate;

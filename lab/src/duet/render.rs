@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::report::{Benchmark, Report};
+use super::benchmark::Benchmark;
+use super::report::Report;
 use crate::plot::forest::{self, percent};
 use crate::plot::format::time;
 use crate::run::noise::{Noise, fdatasync};
@@ -105,6 +106,15 @@ pub fn text(report: &Report) -> String {
                 one.name
             );
         }
+    }
+    let wide = report.benchmarks.iter().filter(|one| one.is_wide).count();
+    if wide > 0 {
+        let _ = writeln!(
+            text,
+            "{wide} of {}: wider than {} % after all trials",
+            report.compared(),
+            report.width * 100.0
+        );
     }
     for one in report.benchmarks.iter().filter(|one| one.from_history) {
         let _ = writeln!(
@@ -294,8 +304,9 @@ pub(crate) mod tests {
     use serde_json::Value;
 
     use super::super::against::{Earlier, Relation};
+    use super::super::benchmark::benchmarks;
     use super::super::order::Role;
-    use super::super::report::{Stage, benchmarks, is_from_history};
+    use super::super::report::{Stage, is_from_history};
     use super::super::trials::{Repeat, Trials};
     use super::*;
     use crate::run::environment::Environment;
@@ -381,6 +392,12 @@ pub(crate) mod tests {
             "{said}"
         );
         assert!(said.contains("as narrow as asked after"), "{said}");
+        assert!(!said.contains("wider than"), "{said}");
+        report.width = 0.02;
+        report.benchmarks[1].is_wide = true;
+        let said = text(&report);
+        let wide = "1 of 2: wider than 2 % after all trials";
+        assert!(said.contains(wide), "{said}");
         let csv = csv(&report);
         assert_eq!(csv.lines().count(), 1 + 99);
         assert!(

@@ -5,15 +5,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::against::Relation;
-use super::trials::{Repeat, Trials};
-use super::unit::Unit;
+use super::benchmark::Benchmark;
 use crate::replay::Replayed;
 use crate::run::environment::Environment;
 use crate::run::noise::{Control, Noise};
-use crate::statistics::duet::{compare, trials_until};
-use crate::statistics::family::{sign_test, verdicts};
-use crate::statistics::quantile::median;
-use crate::statistics::{Bootstrap, Comparison, Verdict};
+use crate::statistics::{Bootstrap, Verdict};
 use crate::suite::Suite;
 
 /// A duet that is over.
@@ -81,118 +77,6 @@ impl Stage {
             Self::Total => "total",
         }
     }
-}
-
-/// An event with which both versions ran.
-#[derive(Debug, Clone, Serialize)]
-pub struct Benchmark {
-    /// The event's name.
-    pub name: String,
-    /// Whether the first version's times are from the history: it ran at another time and beside other work, so that this is no finding.
-    pub from_history: bool,
-    /// The first version's median, in ns. None without a trial.
-    pub first_ns: Option<f64>,
-    /// The second version's median, in ns. None without a trial.
-    pub second_ns: Option<f64>,
-    /// Both compared. None with too few trials: the benchmark is left out.
-    pub comparison: Option<Comparison>,
-    /// What is said of it among the others. None where it is left out or from the history, and of all where the first version differs from
-    /// itself: what differs from it says nothing then.
-    pub verdict: Option<Verdict>,
-    /// The first version and itself, where there is a control.
-    pub control: Option<Comparison>,
-    /// The same for that.
-    pub control_verdict: Option<Verdict>,
-    /// The fewest trials after which the interval was as narrow as asked for. None if it never was, and of a replay.
-    pub trials_needed: Option<usize>,
-    /// All trials.
-    pub trials: Trials,
-}
-
-impl Benchmark {
-    /// The same with the first version's times from the history: without a verdict, because no A/A ran beside them.
-    #[must_use]
-    pub(crate) fn with_history(self) -> Self {
-        Self {
-            from_history: true,
-            verdict: None,
-            ..self
-        }
-    }
-
-    /// Whether a change was found that may be noise.
-    pub fn is_doubtful(&self) -> bool {
-        self.verdict.is_some_and(Verdict::is_change)
-            && self
-                .comparison
-                .is_some_and(|found| found.change.is_doubtful())
-    }
-}
-
-/// Compares all benchmarks, and tells of each after how many trials its interval was no wider than `width`, unless results are of several
-/// trials.
-pub fn benchmarks(
-    all: Vec<(String, Trials)>,
-    unit: Unit,
-    bootstrap: &Bootstrap,
-    width: f64,
-    step: usize,
-) -> Vec<Benchmark> {
-    let mut benchmarks: Vec<Benchmark> = all
-        .into_iter()
-        .map(|(name, trials)| {
-            let pairs = trials.pairs(unit);
-            let of = |pick: fn(&Repeat) -> f64| {
-                median(&mut trials.repeats.iter().map(pick).collect::<Vec<f64>>())
-            };
-            // Looked at in twenty places at most, because each makes an interval.
-            let step = step.max(pairs.len() / 20);
-            let trials_needed = (unit == Unit::Trial)
-                .then(|| trials_until(&pairs, width, step, bootstrap))
-                .flatten();
-            Benchmark {
-                name,
-                from_history: false,
-                first_ns: of(|trial| trial.first_ns),
-                second_ns: of(|trial| trial.second_ns),
-                comparison: compare(&pairs, bootstrap),
-                verdict: None,
-                control: compare(&trials.controls(unit), bootstrap),
-                control_verdict: None,
-                trials_needed,
-                trials,
-            }
-        })
-        .collect();
-    let confidence = bootstrap.confidence;
-    let found = judged(&benchmarks, confidence, |one| {
-        Some((one.comparison?, sign_test(&one.trials.pairs(unit))))
-    });
-    let controls = judged(&benchmarks, confidence, |one| {
-        Some((one.control?, sign_test(&one.trials.controls(unit))))
-    });
-    let changes = |verdict: &Verdict| verdict.is_change();
-    let is_noisy = controls.iter().flatten().any(changes);
-    for ((one, verdict), control) in benchmarks.iter_mut().zip(found).zip(controls) {
-        one.verdict = verdict.filter(|_| !is_noisy);
-        one.control_verdict = control;
-    }
-    benchmarks
-}
-
-/// The verdicts on those that are not left out, each in its place.
-fn judged(
-    benchmarks: &[Benchmark],
-    confidence: f64,
-    of: impl Fn(&Benchmark) -> Option<(Comparison, f64)>,
-) -> Vec<Option<Verdict>> {
-    let found: Vec<Option<(Comparison, f64)>> = benchmarks.iter().map(of).collect();
-    let counted: Vec<(Comparison, f64)> = found.iter().flatten().copied().collect();
-    let mut verdicts = verdicts(&counted, confidence).into_iter();
-    found
-        .iter()
-        .map(|one| one.as_ref().and_then(|_| verdicts.next()))
-        .collect()
 }
 
 /// Whether a benchmark of a [summary](Report::summary) has the first version's times from the history. Those of earlier versions, which do
@@ -270,6 +154,7 @@ impl Report {
                 "doubtful": one.is_doubtful(),
                 "verdict": one.verdict,
                 "trials_needed": one.trials_needed,
+                "wide": one.is_wide,
                 "failed": one.trials.faults(),
                 "error": one.trials.error,
             })

@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use tokio::sync::{oneshot, watch};
 
+use super::benchmark::benchmarks;
 use super::events::Event;
 use super::execution::{Execution, numbered};
 use super::order::rounds;
-use super::report::{Report, Stage, benchmarks};
+use super::report::{Report, Stage};
 use super::subject::Subject;
 use super::trials::{self, Trials, Turn};
 use super::unit::Unit;

@@ -80,13 +80,21 @@ fn generator(generator: &Value) -> Option<String> {
 /// What the trials that were needed were needed for.
 fn needed(result: &Value) -> Option<String> {
     let benchmarks = result["benchmarks"].as_array()?;
-    let is_there = benchmarks.iter().any(|one| one["trials_needed"].is_u64());
     // Experiments of earlier versions do not say it.
-    let width = result["width"].as_f64().filter(|_| is_there)?;
-    Some(format!(
-        "Trials needed: after so many the interval was no wider than {} %.",
-        number(width * 100.0)
-    ))
+    let width = number(result["width"].as_f64()? * 100.0);
+    let of = |is: fn(&Value) -> bool| benchmarks.iter().filter(|one| is(one)).count();
+    let reached = of(|one| one["trials_needed"].is_u64());
+    let wide = of(|one| one["wide"] == true);
+    Some(match (reached, wide) {
+        (0, 0) => return None,
+        (0, _) => format!("No interval became as narrow as {width} %: that takes more trials."),
+        (_, 0) => {
+            format!("Trials needed: after so many the interval was no wider than {width} %.")
+        }
+        (_, wide) => format!(
+            "Trials needed: after so many the interval was no wider than {width} %; of {wide} it never was."
+        ),
+    })
 }
 
 /// What a gate decided.
@@ -181,4 +189,28 @@ fn replayed(replayed: &Value) -> Vec<String> {
         }
     }
     remarks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn intervals_that_stay_wide_are_told() {
+        let said = |benchmarks: Value| {
+            let result = json!({"width": 0.02, "benchmarks": benchmarks});
+            super::needed(&result).unwrap_or_default()
+        };
+        let reached = json!({"trials_needed": 15, "wide": false});
+        let wide = json!({"trials_needed": null, "wide": true});
+        let left_out = json!({"trials_needed": null, "wide": false});
+        let all = said(json!([reached, left_out]));
+        assert!(all.ends_with("no wider than 2 %."), "{all}");
+        let some = said(json!([reached, wide]));
+        assert!(some.ends_with("of 1 it never was."), "{some}");
+        let none = said(json!([wide, left_out]));
+        assert!(none.starts_with("No interval became as narrow"), "{none}");
+        assert_eq!(said(json!([left_out])), "");
+    }
 }
