@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::platform::package::BOOTSTRAP;
+
 /// Points of the Monte Carlo estimate, as in the study.
 const POINTS: u64 = 1_000;
 
@@ -63,11 +65,10 @@ pub const RUNTIMES: [Runtime; 3] = [
         file: "main.mjs",
         source: include_str!("functions/workloads.mjs"),
     },
-    // A program that is beside the other end of the Runtime API in each sandbox.
     Runtime {
         name: "provided",
         file: "bootstrap",
-        source: "#!/opt/hearth/provided/hearth-workloads\n",
+        source: BOOTSTRAP,
     },
 ];
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::client::{Client, ClientError};
-use super::package::{archive, form};
+use super::package::{BOOTSTRAP, archive, form};
 use super::transfer::{Transfer, TransferError};
 
 /// How often the number of iterations is tried before that is given up.
@@ -27,7 +27,7 @@ const MADE_EACH: Duration = Duration::from_millis(250);
 /// One of the lab's functions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Function {
-    /// `hellopy` or `hellonode`.
+    /// `hellopy`, `hellonode` or `hellorust`.
     pub source: String,
     /// Memory in MB.
     pub memory_mb: u32,
@@ -129,6 +129,7 @@ impl Hearth {
     pub async fn deploy(&self, name: &str, function: &Function) -> Result<(), HearthError> {
         let (runtime, file, source) = match function.source.as_str() {
             "hellonode" => ("node", "main.mjs", include_str!("functions/hellonode.mjs")),
+            "hellorust" => ("provided", "bootstrap", BOOTSTRAP),
             _ => ("python3", "main.py", include_str!("functions/hellopy.py")),
         };
         let mut settings = json!({
@@ -138,6 +139,10 @@ impl Hearth {
             "max_concurrency": function.concurrency,
             "timeout_ms": function.timeout_ms(),
         });
+        if runtime == "provided" {
+            // Which of the program's functions it is.
+            settings["handler"] = "bootstrap.stellar".into();
+        }
         if function.idle_timeout_s > 0 {
             settings["idle_timeout_s"] = function.idle_timeout_s.into();
         }

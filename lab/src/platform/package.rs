@@ -6,6 +6,10 @@ use serde_json::Value;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
+/// The `bootstrap` of the lab's functions for the runtime `provided`: a program that is beside the other end of the Runtime API in each sandbox.
+/// The setting `handler` says which of its functions.
+pub(crate) const BOOTSTRAP: &str = "#!/opt/hearth/provided/hearth-workloads\n";
+
 /// A zip with the source, filled up with random bytes, which nothing can compress.
 pub(crate) fn archive(file: &str, source: &str, image_mb: f64) -> zip::result::ZipResult<Vec<u8>> {
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));

@@ -1,4 +1,5 @@
-//! Bursts one by one: from the fastest request of each to the slowest, with its median, as STeLLAR characterises them.
+//! Bursts one by one: from the fastest request of each to the slowest, with its median; and below, as STeLLAR characterises them, how many
+//! of its requests took as long as a cold start does.
 
 use std::fmt::Write as _;
 
@@ -11,7 +12,10 @@ const LEFT: f64 = 80.0;
 const RIGHT: f64 = WIDTH - 20.0;
 const TOP: f64 = 34.0;
 const HEIGHT: f64 = 220.0;
-const BOTTOM: f64 = 44.0;
+/// Of the counts, and between them and the latencies.
+const COUNTS: f64 = 60.0;
+const GAP: f64 = 14.0;
+const BOTTOM: f64 = 62.0;
 
 /// Most columns: of more bursts, as many neighbours as it takes share one.
 const COLUMNS_MAX: usize = 200;
@@ -19,16 +23,21 @@ const COLUMNS_MAX: usize = 200;
 const STYLE: &str = "\
 text{font:12px system-ui,sans-serif;fill:#57606a}.title{fill:#24292f;font-weight:600}.x{text-anchor:middle}.y{text-anchor:end}\
 .grid{stroke:#8c959f;stroke-opacity:.35}.range{stroke:#0969da;stroke-opacity:.45}.half{stroke:#0969da}.median{stroke:#24292f;stroke-width:2}\
-@media(prefers-color-scheme:dark){text{fill:#9198a1}.title{fill:#e6edf3}.range,.half{stroke:#58a6ff}.median{stroke:#e6edf3}}";
+.cold{fill:#0969da}.warm{fill:#bc4c00}.threshold{stroke:#0969da;stroke-dasharray:4 3}\
+@media(prefers-color-scheme:dark){text{fill:#9198a1}.title{fill:#e6edf3}.range,.half,.threshold{stroke:#58a6ff}.median{stroke:#e6edf3}\
+.cold{fill:#58a6ff}.warm{fill:#f0883e}}";
 
-/// The SVG, of latencies in ns with the number of their burst. The scale is linear and begins at 0.
-pub fn draw(title: &str, latencies: &[(u32, f64)]) -> String {
+/// The SVG, of latencies in ns with the number of their burst; from `cold_ns` on, one counts as cold. The scales are linear and begin at 0.
+pub fn draw(title: &str, latencies: &[(u32, f64)], cold_ns: f64) -> String {
     let (columns, each) = columns(latencies);
     let most = latencies.iter().map(|(_, ns)| *ns).fold(1.0, f64::max);
     let bottom = TOP + HEIGHT;
+    let floor = bottom + GAP + COUNTS;
+    let fullest = columns.iter().map(|(_, samples)| samples.len()).max();
+    let per_request = COUNTS / fullest.unwrap_or(0).max(1) as f64;
     let y = |ns: f64| bottom - HEIGHT * ns / most;
     let pitch = (RIGHT - LEFT) / columns.len().max(1) as f64;
-    let mut svg = open(title, STYLE, WIDTH, bottom + BOTTOM);
+    let mut svg = open(title, STYLE, WIDTH, floor + BOTTOM);
     // Writing to a string does not fail.
     let _ = writeln!(
         svg,
@@ -46,6 +55,20 @@ pub fn draw(title: &str, latencies: &[(u32, f64)]) -> String {
             y = y(ns),
         );
     }
+    if cold_ns <= most {
+        let y = y(cold_ns);
+        let _ = writeln!(
+            svg,
+            "<line class=\"threshold\" x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{RIGHT}\" y2=\"{y:.1}\"/>"
+        );
+    }
+    let _ = writeln!(
+        svg,
+        "<line class=\"grid\" x1=\"{LEFT}\" y1=\"{floor}\" x2=\"{RIGHT}\" y2=\"{floor}\"/>\
+         <text class=\"y\" x=\"{}\" y=\"{}\">requests</text>",
+        LEFT - 8.0,
+        floor - COUNTS / 2.0 + 4.0,
+    );
     for (index, (burst, sorted_ns)) in columns.iter().enumerate() {
         let x = LEFT + pitch * (index as f64 + 0.5);
         let at = |share| linear(sorted_ns, share).map_or(bottom, y);
@@ -53,12 +76,17 @@ pub fn draw(title: &str, latencies: &[(u32, f64)]) -> String {
             (pitch * 0.5).clamp(1.0, 12.0),
             (pitch * 0.3).clamp(1.0, 7.0),
         );
+        let left = x - range / 2.0;
+        let warm = sorted_ns.partition_point(|ns| *ns < cold_ns);
+        let cold = sorted_ns.len() - warm;
         let _ = writeln!(
             svg,
-            "<g><title>burst{}: {}, {} to {}, median {}</title>\
+            "<g><title>burst{}: {}, {} to {}, median {}; {cold} cold</title>\
              <line class=\"range\" stroke-width=\"{range:.1}\" x1=\"{x:.1}\" y1=\"{:.1}\" x2=\"{x:.1}\" y2=\"{:.1}\"/>\
              <line class=\"half\" stroke-width=\"{half:.1}\" x1=\"{x:.1}\" y1=\"{:.1}\" x2=\"{x:.1}\" y2=\"{:.1}\"/>\
-             <line class=\"median\" x1=\"{:.1}\" y1=\"{m:.1}\" x2=\"{:.1}\" y2=\"{m:.1}\"/></g>",
+             <line class=\"median\" x1=\"{:.1}\" y1=\"{m:.1}\" x2=\"{:.1}\" y2=\"{m:.1}\"/>\
+             <rect class=\"warm\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{range:.1}\" height=\"{:.1}\"/>\
+             <rect class=\"cold\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{range:.1}\" height=\"{:.1}\"/></g>",
             match each {
                 1 => format!(" {burst}"),
                 _ => format!("s from {burst} on"),
@@ -71,8 +99,12 @@ pub fn draw(title: &str, latencies: &[(u32, f64)]) -> String {
             at(1.0),
             at(0.25),
             at(0.75),
-            x - range / 2.0,
+            left,
             x + range / 2.0,
+            floor - per_request * warm as f64,
+            per_request * warm as f64,
+            floor - per_request * sorted_ns.len() as f64,
+            per_request * cold as f64,
             m = at(0.5),
         );
         // As many names as there is room for.
@@ -80,19 +112,25 @@ pub fn draw(title: &str, latencies: &[(u32, f64)]) -> String {
             let _ = writeln!(
                 svg,
                 "<text class=\"x\" x=\"{x:.1}\" y=\"{}\">{burst}</text>",
-                bottom + 18.0
+                floor + 18.0
             );
         }
     }
+    let cold = latencies.iter().filter(|(_, ns)| *ns >= cold_ns).count();
+    let middle = f64::midpoint(LEFT, RIGHT);
     let _ = writeln!(
         svg,
-        "<text class=\"x\" x=\"{}\" y=\"{}\">{}: all requests, the middle half, the median</text>",
-        f64::midpoint(LEFT, RIGHT),
-        bottom + 36.0,
+        "<text class=\"x\" x=\"{middle}\" y=\"{}\">{}: all requests, the middle half, the median</text>\
+         <text class=\"x\" x=\"{middle}\" y=\"{}\">{} of {} cold (blue): {} or longer</text>",
+        floor + 36.0,
         match each {
             1 => "burst".to_owned(),
             _ => format!("first of {each} bursts"),
         },
+        floor + 54.0,
+        cold,
+        requests(latencies.len()),
+        time(cold_ns),
     );
     svg.push_str("</svg>\n");
     svg
@@ -132,21 +170,33 @@ mod tests {
     #[test]
     fn each_burst_has_its_range_and_median() {
         let latencies = [(0, 3e6), (0, 1e6), (0, 2e6), (1, 4e6)];
-        let svg = draw("A & B", &latencies);
+        let svg = draw("A & B", &latencies, 3e6);
         assert!(svg.contains("A &amp; B"), "{svg}");
         assert!(
-            svg.contains("burst 0: 3 requests, 1 ms to 3 ms, median 2 ms"),
+            svg.contains("burst 0: 3 requests, 1 ms to 3 ms, median 2 ms; 1 cold<"),
             "{svg}"
         );
         assert!(svg.contains("burst 1: 1 request, 4 ms to 4 ms"), "{svg}");
+        assert!(
+            svg.contains("2 of 4 requests cold (blue): 3 ms or longer"),
+            "{svg}"
+        );
+        // A threshold that none reaches has no line, which would be outside.
+        assert!(svg.contains("<line class=\"threshold\""), "{svg}");
+        let svg = draw("fast", &latencies, 3e8);
+        assert!(!svg.contains("<line class=\"threshold\""), "{svg}");
+        assert!(
+            svg.contains("0 of 4 requests cold (blue): 300 ms or longer"),
+            "{svg}"
+        );
         // None is left out.
         let one_in = |burst: u32| if burst == 333 { 9e6 } else { 1e6 };
         let many: Vec<(u32, f64)> = (0..1_000).map(|burst| (burst, one_in(burst))).collect();
-        let svg = draw("many", &many);
+        let svg = draw("many", &many, 3e8);
         assert_eq!(svg.matches("<g>").count(), COLUMNS_MAX);
         let column = "bursts from 330 on: 5 requests, 1 ms to 9 ms, median 1 ms";
         assert!(svg.contains(column), "{svg}");
         assert!(svg.contains("first of 5 bursts"), "{svg}");
-        assert!(draw("none", &[]).ends_with("</svg>\n"));
+        assert!(draw("none", &[], 3e8).ends_with("</svg>\n"));
     }
 }

@@ -30,7 +30,7 @@ impl Prepared {
         Ok(match &context.settings.target {
             Target::Hearth(hearth) => deploy(context, hearth, number, experiment).await?,
             Target::Endpoint(url) => Self {
-                urls: vec![url.clone(); experiment.parallelism],
+                urls: endpoints(url, experiment),
                 headers: Vec::new(),
                 functions: Vec::new(),
                 chains: Vec::new(),
@@ -60,6 +60,31 @@ impl Prepared {
         }
         Ok(Some(all))
     }
+}
+
+/// The address of each replica: its route below the endpoint, or the endpoint, which stands for all of them.
+fn endpoints(url: &str, experiment: &SubExperiment) -> Vec<String> {
+    if experiment.routes.is_empty() {
+        return vec![url.to_owned(); experiment.parallelism];
+    }
+    let (base, query) = match url.split_once('?') {
+        Some((base, query)) => (base, Some(query)),
+        None => (url, None),
+    };
+    let address = |route: &String| {
+        let mut url = format!(
+            "{}/{}",
+            base.trim_end_matches('/'),
+            route.trim_start_matches('/')
+        );
+        if let Some(query) = query {
+            url.push(if route.contains('?') { '&' } else { '?' });
+            url.push_str(query);
+        }
+        url
+    };
+    let routes = experiment.routes.iter().take(experiment.parallelism);
+    routes.map(address).collect()
 }
 
 /// What was counted since then.
@@ -165,4 +190,36 @@ async fn deploy(
 fn given_increments(experiment: &SubExperiment) -> Option<Vec<u64>> {
     let given = &experiment.busy_spin_increments;
     (!given.is_empty()).then(|| given.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replicas_are_at_their_routes_or_share_the_endpoint() {
+        let addresses = |url: &str, routes: &[&str], parallelism| {
+            let experiment = SubExperiment {
+                routes: routes.iter().map(|&route| route.to_owned()).collect(),
+                parallelism,
+                ..SubExperiment::default()
+            };
+            endpoints(url, &experiment)
+        };
+        assert_eq!(
+            addresses("http://a/b", &[], 2),
+            ["http://a/b", "http://a/b"]
+        );
+        let routes = ["invoke/hello", "/x?y=1", "unused"];
+        assert_eq!(
+            addresses("http://a:1/", &routes, 2),
+            ["http://a:1/invoke/hello", "http://a:1/x?y=1"]
+        );
+        assert_eq!(
+            addresses("http://a/b?key=k", &routes, 2),
+            ["http://a/b/invoke/hello?key=k", "http://a/b/x?y=1&key=k"]
+        );
+        // Whatever a route is, the host stays.
+        assert_eq!(addresses("http://a", &["@evil/"], 1), ["http://a/@evil/"]);
+    }
 }

@@ -15,7 +15,7 @@ use crate::stellar::schedule::rounds;
 
 use super::deploy::{Prepared, since};
 use super::environment::Steal;
-use super::pictures::pictures;
+use super::pictures::{HISTOGRAMS_MAX, pictures};
 use super::result::{self, Entry, Measured};
 use super::{Context, Event, RunError, Target};
 
@@ -57,24 +57,36 @@ pub(super) async fn measure(
         .map_err(|error| failed(&context.directory, error))?;
     let host = |request: u32| host(&plan.requests[request as usize].url);
     let latencies_ns = to_first_byte(&samples);
+    let rounds = match &plan.schedule {
+        Schedule::Bursts { rounds } => rounds.as_slice(),
+        _ => &[],
+    };
     let mut files = vec![
         (
-            "latencies.csv",
+            "latencies.csv".to_owned(),
             latencies(&samples, report.began_at_ns, &context.zone, host),
         ),
-        ("statistics.csv", statistics(&samples)),
+        ("statistics.csv".to_owned(), statistics(&samples)),
     ];
     if experiment.is_chain() {
         let functions = experiment.data_transfer_chain_length;
         files.push((
-            "data-transfers.csv",
+            "data-transfers.csv".to_owned(),
             data_transfers(&samples, functions, host),
         ));
     }
-    files.extend(pictures(experiment, &latencies_ns));
+    files.extend(pictures(experiment, rounds, &latencies_ns));
     for (name, text) in files {
         let path = directory.join(name);
+        let parent = path.parent().unwrap_or(&directory);
+        fs::create_dir_all(parent).map_err(|error| failed(parent, error))?;
         fs::write(&path, text).map_err(|error| failed(&path, error))?;
+    }
+    if experiment.shows("histogram") && experiment.bursts > HISTOGRAMS_MAX {
+        let text = format!(
+            "[sub-experiment {number}] Histograms of the first {HISTOGRAMS_MAX} bursts only."
+        );
+        context.log("warning", &text);
     }
     let measured = Measured {
         config: experiment,
@@ -85,10 +97,7 @@ pub(super) async fn measure(
             .iter()
             .map(|time| time.as_secs_f64() * 1e3)
             .collect(),
-        pauses_ms: match &plan.schedule {
-            Schedule::Bursts { rounds } => rounds.iter().map(|round| round.pause_ms).collect(),
-            _ => Vec::new(),
-        },
+        pauses_ms: rounds.iter().map(|round| round.pause_ms).collect(),
         report: &report,
         starts: &starts,
         steal_share,

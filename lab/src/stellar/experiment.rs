@@ -1,6 +1,7 @@
 //! An experiment's configuration.
 
 mod check;
+mod together;
 
 pub(crate) use check::PARALLELISM_MAX;
 
@@ -22,10 +23,16 @@ pub const PROVIDERS: [&str; 8] = [
 ];
 
 /// Functions that the lab brings along.
-pub const FUNCTIONS: [&str; 2] = ["hellopy", "hellonode"];
+pub const FUNCTIONS: [&str; 3] = ["hellopy", "hellonode", ALONE];
+
+/// The one of them that calls no other function and uses no store.
+const ALONE: &str = "hellorust";
 
 /// Largest configuration, in bytes.
 pub const TEXT_MAX: usize = 1 << 20;
+
+/// STeLLAR's own, where a file names none.
+const COLD_THRESHOLD_MS: f64 = 300.0;
 
 /// Most sub-experiments, because those that are not sequential run at once, each with a load generator.
 const SUB_EXPERIMENTS_MAX: usize = 64;
@@ -103,6 +110,9 @@ pub struct SubExperiment {
     pub storage_transfer: bool,
     /// What is plotted.
     pub visualization: String,
+    /// With an endpoint: the replicas' paths below it, one for each. What is deployed has paths of its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<String>,
     /// Iterations instead of `desired_service_times`.
     pub busy_spin_increments: Vec<u64>,
     /// Hearth's own: seconds after which an idle instance ends; 0 leaves it to the server. STeLLAR waits for longer than its clouds
@@ -137,6 +147,7 @@ impl Default for SubExperiment {
             data_transfer_chain_length: 1,
             storage_transfer: false,
             visualization: "cdf".to_owned(),
+            routes: Vec::new(),
             busy_spin_increments: Vec::new(),
             idle_timeout_seconds: 0,
             concurrency_limit: 0,
@@ -177,6 +188,20 @@ impl SubExperiment {
             true => 4_096,
             false => 512,
         }
+    }
+
+    /// Whether `Visualization` asks for this plot.
+    pub(crate) fn shows(&self, plot: &str) -> bool {
+        [plot, "all"].contains(&self.visualization.as_str())
+    }
+
+    /// Latency in ms from which STeLLAR's bar chart takes a request as cold, where that is asked for: `bar-<ms>` says it.
+    pub(crate) fn cold_threshold_ms(&self) -> Option<f64> {
+        if self.shows("bar") {
+            return Some(COLD_THRESHOLD_MS);
+        }
+        let given = self.visualization.strip_prefix("bar-")?.parse::<f64>();
+        given.ok().filter(|ms| ms.is_finite() && *ms >= 0.0)
     }
 
     /// Whether its functions are members of a chain.

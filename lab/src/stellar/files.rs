@@ -5,6 +5,7 @@
 //! OUT/UNIX-SECONDS/TITLE-memory128MB-img0MB-IAT3s-burst1-st0ms-payload0KB/latencies.csv
 //!                                                                        /statistics.csv
 //!                                                                        /data-transfers.csv
+//!                                                                        /histograms/burst0_delta3s.svg
 //! ```
 //! STeLLAR's client writes the same bytes for the same answers and times. Its log has other lines; their form is the same.
 
@@ -20,6 +21,9 @@ use super::go;
 use crate::load::Sample;
 use crate::statistics::quantile::{mean, observed, sort, standard_deviation};
 
+/// The directory of bursts' histograms, in that of their sub-experiment.
+pub const HISTOGRAMS: &str = "histograms";
+
 /// The directory of a sub-experiment, as STeLLAR calls it.
 pub fn directory_name(experiment: &SubExperiment) -> String {
     format!(
@@ -34,6 +38,14 @@ pub fn directory_name(experiment: &SubExperiment) -> String {
             .first()
             .map_or("", String::as_str),
         experiment.payload_length_bytes / 1024,
+    )
+}
+
+/// The file of a burst's histogram, by its number and the pause before it in ms. STeLLAR draws PNGs.
+pub fn histogram_name(burst: usize, pause_ms: u64) -> String {
+    format!(
+        "{HISTOGRAMS}/burst{burst}_delta{}.svg",
+        go::duration(pause_ms)
     )
 }
 

@@ -30,6 +30,23 @@ pub(super) fn hundredths(number: f64) -> String {
     format!("{number:.2}")
 }
 
+/// `%v` of a `time.Duration` of whole milliseconds.
+pub(super) fn duration(milliseconds: u64) -> String {
+    if milliseconds == 0 {
+        return "0s".to_owned();
+    }
+    if milliseconds < 1_000 {
+        return format!("{milliseconds}ms");
+    }
+    let (minutes, rest) = (milliseconds / 60_000, milliseconds % 60_000);
+    let seconds = rest as f64 / 1e3;
+    match (minutes / 60, minutes % 60) {
+        (0, 0) => format!("{seconds}s"),
+        (0, minutes) => format!("{minutes}m{seconds}s"),
+        (hours, minutes) => format!("{hours}h{minutes}m{seconds}s"),
+    }
+}
+
 /// RFC 3339 in whole seconds; `Z` in UTC. The time is in ns since 1970.
 pub(super) fn time(nanoseconds: u64, zone: &TimeZone) -> String {
     let timestamp =
@@ -89,6 +106,23 @@ mod tests {
             (hundredths(2.345), hundredths(f64::NAN)),
             ("2.35".to_owned(), "NaN".to_owned())
         );
+    }
+
+    #[test]
+    fn durations_are_printed_as_go_does() {
+        for (milliseconds, text) in [
+            (0, "0s"),
+            (1, "1ms"),
+            (999, "999ms"),
+            (3_000, "3s"),
+            (4_098, "4.098s"),
+            (60_000, "1m0s"),
+            (61_500, "1m1.5s"),
+            (3_600_000, "1h0m0s"),
+            (86_399_001, "23h59m59.001s"),
+        ] {
+            assert_eq!(duration(milliseconds), text);
+        }
     }
 
     #[test]

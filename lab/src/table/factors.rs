@@ -105,7 +105,7 @@ const POLICY: Factor = Factor {
 };
 
 /// All of them. MR and TR are relative to the first.
-pub static FACTORS: [Factor; 23] = [
+pub static FACTORS: [Factor; 25] = [
     Factor {
         paper_tmr: &[("AWS", 1.7)],
         ..WARM
@@ -127,6 +127,18 @@ pub static FACTORS: [Factor; 23] = [
         name: "node-cold",
         means: "Node.js, no instance is there",
         function: "hellonode",
+        ..COLD
+    },
+    Factor {
+        name: "rust-warm",
+        means: "a program that speaks the Runtime API, an instance is idle",
+        function: "hellorust",
+        ..WARM
+    },
+    Factor {
+        name: "rust-cold",
+        means: "a program that speaks the Runtime API, no instance is there",
+        function: "hellorust",
         ..COLD
     },
     Factor {
@@ -318,7 +330,7 @@ mod tests {
             .map(crate::stellar::schedule::seconds)
             .sum();
         let minutes = seconds / 60.0;
-        assert!((5.0..28.0).contains(&minutes), "{minutes}");
+        assert!((5.0..30.0).contains(&minutes), "{minutes}");
         assert_eq!(Factor::named("lukewarm"), None);
         let cold = Factor::named("cold").expect("a factor");
         for (samples, functions) in [(100, 67), (200, 67), (600, 200), (3_000, 200)] {

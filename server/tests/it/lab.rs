@@ -57,6 +57,10 @@ async fn an_experiment_deploys_measures_and_removes() {
                 "Title": "node", "Function": "hellonode", "Bursts": 3, "BurstSizes": [2], "IATSeconds": 0,
                 "PayloadLengthBytes": 4096, "BusySpinIncrements": [1000],
             },
+            {
+                "Title": "rust", "Function": "hellorust", "Bursts": 2, "BurstSizes": [3], "IATSeconds": 1,
+                "PayloadLengthBytes": 4096, "DesiredServiceTimes": ["5ms"], "Visualization": "all",
+            },
         ],
     });
     let output = lab(&server, directory.path(), &experiment)
@@ -72,6 +76,7 @@ async fn an_experiment_deploys_measures_and_removes() {
             2 + 10,
         ),
         ("node-memory128MB-img0MB-IAT0s-burst2-st0ms-payload4KB", 6),
+        ("rust-memory128MB-img0MB-IAT1s-burst3-st5ms-payload4KB", 6),
     ] {
         let latencies =
             std::fs::read_to_string(run.join(name).join("latencies.csv")).expect("it is there");
@@ -90,6 +95,17 @@ async fn an_experiment_deploys_measures_and_removes() {
         let result: Value = serde_json::from_str(&result).expect("JSON");
         assert_eq!(result["report"]["good"], count);
         assert_eq!(result["report"]["faults"], json!({}));
+    }
+    let plots = run.join("rust-memory128MB-img0MB-IAT1s-burst3-st5ms-payload4KB");
+    for plot in [
+        "empirical_CDF.svg",
+        "histogram.svg",
+        "histograms/burst0_delta1s.svg",
+        "histograms/burst1_delta1s.svg",
+        "bursts_characterization.svg",
+    ] {
+        let svg = std::fs::read_to_string(plots.join(plot)).expect(plot);
+        assert!(svg.contains("3 samples") || svg.contains("rust"), "{svg}");
     }
     let summary = std::fs::read_to_string(run.join("experiment.json")).expect("it is there");
     let summary: Value = serde_json::from_str(&summary).expect("JSON");

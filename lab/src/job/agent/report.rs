@@ -112,26 +112,27 @@ fn is_silent(error: &ClientError) -> bool {
     !matches!(error, ClientError::Refused { .. })
 }
 
-/// The files of a run, and those of its sub-experiments, each with its name in an address.
+/// The files of a run, with those of its sub-experiments and their bursts, each with its name in an address.
 fn files(directory: &Path) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
-    let entries = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
-    for entry in entries(directory) {
-        let (path, name) = (
-            entry.path(),
-            entry.file_name().to_string_lossy().into_owned(),
-        );
-        if path.is_file() {
-            found.push((path, encoded(&name)));
-            continue;
-        }
-        for inner in entries(&path) {
-            let inner_name = inner.file_name().to_string_lossy().into_owned();
-            found.push((inner.path(), encoded(&format!("{name}/{inner_name}"))));
-        }
-    }
+    collect(directory, "", DEPTH_MAX, &mut found);
     found.sort();
     found
+}
+
+/// How deep a run's files are below its directory.
+const DEPTH_MAX: usize = 2;
+
+fn collect(directory: &Path, prefix: &str, depth: usize, found: &mut Vec<(PathBuf, String)>) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        if path.is_file() {
+            found.push((path, encoded(&name)));
+        } else if depth > 0 {
+            collect(&path, &format!("{name}/"), depth - 1, found);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -144,11 +145,20 @@ mod tests {
         fs::write(directory.path().join("table.csv"), "").expect("written");
         fs::create_dir(directory.path().join("warm & cold")).expect("made");
         fs::write(directory.path().join("warm & cold/result.json"), "").expect("written");
+        let deeper = directory.path().join("warm & cold/histograms/deeper");
+        fs::create_dir_all(&deeper).expect("made");
+        fs::write(deeper.join("not.svg"), "").expect("written");
+        fs::write(deeper.with_file_name("burst0.svg"), "").expect("written");
         let names: Vec<String> = files(directory.path())
             .into_iter()
             .map(|(_, name)| name)
             .collect();
-        assert_eq!(names, ["table.csv", "warm%20%26%20cold%2Fresult.json"]);
+        let expected = [
+            "table.csv",
+            "warm%20%26%20cold%2Fhistograms%2Fburst0.svg",
+            "warm%20%26%20cold%2Fresult.json",
+        ];
+        assert_eq!(names, expected);
         assert!(files(Path::new("/nowhere")).is_empty());
     }
 }

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Experiment, FUNCTIONS, SubExperiment};
-use crate::load::plan::{CAPTURED_MAX, CONNECTIONS_MAX, DURATION_MAX, REQUESTS_MAX};
-use crate::platform::chain::INSTANCES_MAX as CHAIN_INSTANCES_MAX;
+use super::{ALONE, FUNCTIONS, SubExperiment};
+use crate::load::plan::{CAPTURED_MAX, DURATION_MAX, REQUESTS_MAX};
 use crate::stellar::{duration, schedule};
 use crate::store::OBJECT_MAX;
 
@@ -35,20 +34,17 @@ const IMAGE_MAX: f64 = 200.0;
 /// Longest idle time, in seconds: Hearth's own limit.
 const IDLE_TIMEOUT_MAX: u32 = 86_400;
 
+/// Longest route.
+const ROUTE_MAX: usize = 1_024;
+
 /// Longest chain: what a chain of Hearth may have in members.
 const CHAIN_MAX: usize = 64;
-
-/// Most instances of all chains at a time.
-const CHAINS_INSTANCES_MAX: usize = 480;
 
 /// Largest payload that a chain's functions hand on, in bytes: what a chain may have, less what is beside it.
 const TRANSFER_MAX: usize = (64 << 20) - (1 << 20);
 
 /// Largest payload that a function is asked to make, in bytes.
 const PAYLOAD_MAX: usize = 64 << 20;
-
-/// Most bytes of payloads that functions are asked to make at once: they have them in memory all together.
-const PAYLOADS_MAX: usize = 1 << 30;
 
 /// A field and what would be right.
 pub(super) type Refused = (&'static str, String);
@@ -143,12 +139,8 @@ impl SubExperiment {
             },
             "PayloadLengthBytes",
         )?;
-        let is_bar = self
-            .visualization
-            .strip_prefix("bar-")
-            .is_some_and(|ms| ms.parse::<f64>().is_ok());
-        if !is_bar {
-            let known = ["cdf", "histogram", "bar", "all", "none"];
+        if self.cold_threshold_ms().is_none() {
+            let known = ["cdf", "histogram", "bar", "bar-<ms>", "all", "none"];
             one_of(&self.visualization, &known, "Visualization")?;
         }
         let largest = self.largest_burst();
@@ -186,7 +178,7 @@ impl SubExperiment {
             "DataTransferChainLength",
         )?;
         if has_endpoint {
-            return Ok(());
+            return self.check_routes();
         }
         if self.is_chain() && !self.storage_transfer {
             within(
@@ -198,6 +190,10 @@ impl SubExperiment {
         }
         within(self.concurrency_limit, 0, BURST_MAX, "ConcurrencyLimit")?;
         one_of(&self.function, &FUNCTIONS, "Function")?;
+        if self.function == ALONE && (self.is_chain() || self.storage_transfer) {
+            let rule = format!("{ALONE} has no transfers: hellopy and hellonode have");
+            return Err(("Function", rule));
+        }
         one_of(&self.package_type, &["Zip"], "PackageType")?;
         within(self.function_memory_mb, 32, 16_384, "FunctionMemoryMB")?;
         within(
@@ -214,8 +210,28 @@ impl SubExperiment {
         )
     }
 
+    /// A route for each replica, or none at all.
+    fn check_routes(&self) -> Result<(), Refused> {
+        let count = self.routes.len();
+        if count > 0 && count < self.parallelism {
+            let rule = format!("{count}, but Parallelism is {}", self.parallelism);
+            return Err(("Routes", rule));
+        }
+        let is_path = |route: &String| {
+            let is_printable = |c: char| c.is_ascii_graphic() && c != '#';
+            route.len() <= ROUTE_MAX && route.chars().all(is_printable)
+        };
+        match self.routes.iter().find(|route| !is_path(route)) {
+            Some(route) => Err((
+                "Routes",
+                format!("{route:?} is no path of at most {ROUTE_MAX} bytes, such as invoke/hello"),
+            )),
+            None => Ok(()),
+        }
+    }
+
     /// Requests at a time, at most.
-    fn largest_burst(&self) -> usize {
+    pub(super) fn largest_burst(&self) -> usize {
         self.burst_sizes.iter().copied().max().unwrap_or(1)
     }
 
@@ -230,60 +246,5 @@ impl SubExperiment {
             })
         };
         self.desired_service_times.iter().map(parse).collect()
-    }
-}
-
-impl Experiment {
-    /// What sub-experiments take from the host that run at the same time.
-    pub(super) fn check_together(&self, has_endpoint: bool) -> Result<(), Refused> {
-        let at_once = |take: &dyn Fn(&SubExperiment) -> usize| {
-            let taken = self.sub_experiments.iter().map(take);
-            if self.sequential {
-                taken.max().unwrap_or(0)
-            } else {
-                taken.fold(0, usize::saturating_add)
-            }
-        };
-        let advice = if self.sequential {
-            ""
-        } else {
-            " in all sub-experiments together, which run at once without Sequential"
-        };
-        let refuse = |field, most: String| Err((field, format!("at most {most}{advice}")));
-        if at_once(&SubExperiment::largest_burst) > CONNECTIONS_MAX {
-            return refuse(
-                "BurstSizes",
-                format!("{CONNECTIONS_MAX} requests at a time"),
-            );
-        }
-        if has_endpoint {
-            return Ok(());
-        }
-        if at_once(&|one| one.parallelism) > PARALLELISM_MAX {
-            return refuse("Parallelism", format!("{PARALLELISM_MAX} functions"));
-        }
-        let instances = |one: &SubExperiment| match one.is_chain() {
-            // All of them run from the chain's beginning on.
-            true => {
-                let members = one.data_transfer_chain_length;
-                let each = members.saturating_mul(one.largest_burst());
-                one.parallelism * each.min(CHAIN_INSTANCES_MAX)
-            }
-            false => 0,
-        };
-        if at_once(&instances) > CHAINS_INSTANCES_MAX {
-            let most = format!("{CHAINS_INSTANCES_MAX} instances of chains");
-            return refuse("Parallelism", most);
-        }
-        // Each function of a chain has it, too.
-        let payloads = |one: &SubExperiment| {
-            let burst = one.payload_length_bytes.saturating_mul(one.largest_burst());
-            burst.saturating_mul(one.data_transfer_chain_length)
-        };
-        if at_once(&payloads) > PAYLOADS_MAX {
-            let most = format!("{PAYLOADS_MAX} bytes for all requests of a burst");
-            return refuse("PayloadLengthBytes", most);
-        }
-        Ok(())
     }
 }

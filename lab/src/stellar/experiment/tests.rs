@@ -153,6 +153,8 @@ fn bad_fields_are_named() {
         ("PayloadLengthBytes", json!(1_u64 << 40)),
         ("Visualization", json!("pie")),
         ("Visualization", json!("bar-x")),
+        ("Visualization", json!("bar-NaN")),
+        ("Visualization", json!("bar--1")),
         ("Function", json!("producer-consumer")),
         ("PackageType", json!("Image")),
         ("Parallelism", json!(201)),
@@ -186,6 +188,51 @@ fn bad_fields_are_named() {
         Experiment::read(large.as_bytes(), false),
         Err(ExperimentError::TooLarge)
     ));
+}
+
+#[test]
+fn an_endpoint_has_a_route_for_each_replica_or_none() {
+    let with = |parallelism: usize, routes: Value| {
+        json!({"SubExperiments": [{
+            "Title": "t", "Bursts": 1, "BurstSizes": [1], "Parallelism": parallelism, "Routes": routes,
+        }]})
+    };
+    for routes in [json!([]), json!(["a", "/b?c=d"]), json!(["a", "b", "c"])] {
+        assert_eq!(refusal(&with(2, routes), true), "");
+    }
+    let text = refusal(&with(2, json!(["a"])), true);
+    assert!(text.contains("Routes: 1, but Parallelism is 2"), "{text}");
+    for bad in ["a b", "a#b", "a\r\nb", "ä", &"a".repeat(1_025)] {
+        let text = refusal(&with(1, json!([bad])), true);
+        assert!(
+            text.contains("Routes") && text.contains("is no path"),
+            "{text}"
+        );
+    }
+    // What is deployed has paths of its own.
+    assert_eq!(refusal(&with(2, json!(["a b"])), false), "");
+}
+
+#[test]
+fn a_compiled_function_has_no_transfers() {
+    let with = |fields: Value| {
+        let mut one =
+            json!({"Title": "t", "Bursts": 1, "BurstSizes": [1], "Function": "hellorust"});
+        let one_fields = one.as_object_mut().expect("an object");
+        one_fields.extend(fields.as_object().expect("fields").clone());
+        refusal(&json!({"SubExperiments": [one]}), false)
+    };
+    assert_eq!(with(json!({"DesiredServiceTimes": ["10ms"]})), "");
+    for transfer in [
+        json!({"DataTransferChainLength": 2}),
+        json!({"StorageTransfer": true}),
+    ] {
+        let text = with(transfer);
+        assert!(
+            text.contains("Function: hellorust has no transfers"),
+            "{text}"
+        );
+    }
 }
 
 #[test]

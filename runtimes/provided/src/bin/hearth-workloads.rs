@@ -1,6 +1,6 @@
-//! The workloads of the lab's overhead study as a bootstrap: a program that asks for its invocations by AWS Lambda's Runtime API, over
-//! one connection, and knows nothing of Hearth. The part of the handler's name behind the last dot says which workload. Each answer has its
-//! invocation's id, by which the history has its stages, and what was computed.
+//! The workloads of the lab's overhead study, and its function for STeLLAR's experiments, as a bootstrap: a program that asks for its
+//! invocations by AWS Lambda's Runtime API, over one connection, and knows nothing of Hearth. The part of the handler's name behind the last
+//! dot says which workload. Each answer of the study has its invocation's id, by which the history has its stages, and what was computed.
 //!
 //! A function is one line, which needs no more than this program in the sandbox: `#!/opt/hearth/provided/hearth-workloads`.
 #![deny(unsafe_code)]
@@ -22,7 +22,7 @@ const HANDLER: &str = "_HANDLER";
 /// What an answer's body may have, in bytes.
 const BODY_MAX: usize = 1 << 20;
 
-/// What every invocation has.
+/// What every invocation of the study has.
 #[derive(Debug, Deserialize)]
 struct Event {
     points: u64,
@@ -33,6 +33,14 @@ struct Event {
 fn main() -> Result<(), Anything> {
     let handler = std::env::var(HANDLER)?;
     let name = handler.rsplit('.').next().unwrap_or_default();
+    if name == "stellar" {
+        let mut api = Api::connect(std::env::var(API)?)?;
+        loop {
+            let (id, request) = api.next()?;
+            let answer = stellar(&id, &serde_json::from_slice(&request)?)?;
+            api.respond(&id, &answer)?;
+        }
+    }
     let work: fn(&Event) -> Value = match name {
         "empty" => |_| json!(0),
         "math" => |event| json!(pi(event.points)),
@@ -49,6 +57,43 @@ fn main() -> Result<(), Anything> {
         let event: Event = serde_json::from_slice(&event)?;
         api.respond(&id, &json!({"id": id, "value": work(&event)}))?;
     }
+}
+
+/// An HTTP request, as far as STeLLAR's function reads it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Request {
+    #[serde(default)]
+    query_string_parameters: Option<Query>,
+}
+
+/// STeLLAR's parameters.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct Query {
+    increment_limit: Option<String>,
+    payload_length_bytes: Option<String>,
+}
+
+/// Spins, makes a payload, and says when it ran.
+fn stellar(id: &str, request: &Request) -> Result<Value, Anything> {
+    let query = request.query_string_parameters.as_ref();
+    let number = |text: Option<&String>| text.map_or(Ok(0), |text| text.parse::<u64>());
+    let spins = number(query.and_then(|query| query.increment_limit.as_ref()))?;
+    let length = number(query.and_then(|query| query.payload_length_bytes.as_ref()))?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
+    let mut spun = 0;
+    while spun < spins {
+        // A loop that does nothing else would be left out.
+        spun = std::hint::black_box(spun + 1);
+    }
+    let mut payload = Vec::new();
+    payload.try_reserve_exact(usize::try_from(length)?)?;
+    payload.resize(length as usize, b'x');
+    std::hint::black_box(payload);
+    let body = json!({"RequestID": id, "TimestampChain": [now.to_string()]});
+    let headers = json!({"content-type": "application/json"});
+    Ok(json!({"statusCode": 200, "headers": headers, "body": body.to_string()}))
 }
 
 /// Pi by Monte Carlo, with a generator that is seeded in each call.

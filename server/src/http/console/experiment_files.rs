@@ -50,7 +50,11 @@ pub(super) fn plots(files: &[ExperimentFile]) -> Vec<Plot> {
             format!("{directory}{what}")
         }
     };
-    let svgs = files.iter().filter(|file| file.path.ends_with(".svg"));
+    // The histograms of single bursts are files only: there may be a hundred.
+    let is_burst = |path: &str| path.contains("/histograms/");
+    let svgs = files
+        .iter()
+        .filter(|file| file.path.ends_with(".svg") && !is_burst(&file.path));
     // A table has all of them in one.
     let has_all = files.iter().any(|file| file.path == "cdf.svg");
     let is_part = |path: &str| path.contains('/') && !path.ends_with(BURSTS);
@@ -107,7 +111,12 @@ mod tests {
 
     #[test]
     fn plots_say_what_they_show() {
-        let one = ["a/empirical_CDF.svg", "a/histogram.svg", "a/latencies.csv"];
+        let one = [
+            "a/empirical_CDF.svg",
+            "a/histogram.svg",
+            "a/histograms/burst0_delta3s.svg",
+            "a/latencies.csv",
+        ];
         assert_eq!(names(&one), ["a", "a: histogram"]);
         let table = [
             "cdf.svg",
