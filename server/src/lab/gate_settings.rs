@@ -51,7 +51,7 @@ impl Lab {
             None => Ok(()),
             Some(name) => {
                 let shown: String = name.chars().take(100).collect();
-                let rule = format!("{} has no saved event {shown:?}", first.function);
+                let rule = format!("there is no saved event {shown:?} of {}", first.function);
                 Err(JobError::Field("saved", rule).into())
             }
         }

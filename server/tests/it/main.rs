@@ -32,6 +32,7 @@ mod ingress;
 mod ingress_lifecycle;
 mod invoke;
 mod lab;
+mod lab_forms;
 mod lambda;
 mod lifecycle;
 mod live;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::experiments::{agent, ended, functions, refused};
+use crate::lab_forms::replay_form;
 use crate::support::{Browser, Client, Server, TOKEN};
 
 const FAST: &str = "\
@@ -152,16 +153,7 @@ async fn a_history_is_replayed_to_the_same_version_with_other_settings() {
     );
 
     let browser = Browser::logged_in(&server, TOKEN).await;
-    let form = |settings| {
-        [
-            ("kind", "replay"),
-            ("first", "summed"),
-            ("second", ""),
-            ("settings", settings),
-            ("last", "60"),
-            ("speed", "1"),
-        ]
-    };
+    let form = |settings| replay_form(&[("first", "summed"), ("settings", settings)]);
     let refused = browser
         .submit("/lab", &form("memory_mb=256\nports=1"))
         .await

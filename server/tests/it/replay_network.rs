@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::experiments::{agent, ended, functions, refused};
+use crate::lab_forms::replay_form;
 use crate::network::world::{PRIVATE, WEB, World};
 use crate::replay::{replay, replayed, said};
 use crate::support::{Browser, Client, Server, TOKEN};
@@ -116,17 +117,7 @@ async fn a_policy_that_no_replay_can_have_is_refused_at_once() {
     }
 
     let browser = Browser::logged_in(&server, TOKEN).await;
-    let form = |allow| {
-        [
-            ("kind", "replay"),
-            ("first", "asks"),
-            ("second", ""),
-            ("settings", ""),
-            ("allow", allow),
-            ("last", "60"),
-            ("speed", "1"),
-        ]
-    };
+    let form = |allow| replay_form(&[("first", "asks"), ("allow", allow)]);
     let page = browser.submit("/lab", &form("a.example, Internet")).await;
     let page = page.expect(422).text();
     assert!(

@@ -226,7 +226,7 @@ async fn a_duet_compares_with_events_that_were_saved() {
     refused(
         &client,
         &duet(json!(["small", "none"])),
-        "saved: summed has no saved event \"none\"",
+        "saved: there is no saved event \"none\" of summed",
     )
     .await;
     refused(&client, &duet(json!(["small", "small"])), "each once").await;

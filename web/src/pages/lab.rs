@@ -72,7 +72,7 @@ pub struct LabPage {
     pub tools: Vec<(&'static str, &'static str)>,
     /// Processors that calls of a suite may have.
     pub processors: usize,
-    /// What is wrong with the fields of a load or a suite.
+    /// What is wrong with the fields of a load, a duet, a replay or a suite.
     pub errors: FieldErrors,
     /// What is wrong with the form; empty when all is well.
     pub problem: String,

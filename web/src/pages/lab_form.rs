@@ -1,6 +1,8 @@
 //! The forms on `/lab`.
 
+use super::lab_duet::DuetForm;
 use super::lab_load::LoadForm;
+use super::lab_replay::ReplayForm;
 use super::lab_suite::SuiteForm;
 
 /// The forms, as typed.
@@ -20,28 +22,12 @@ pub struct LabForm {
     pub workloads: Vec<String>,
     /// Names of its runtimes that are chosen.
     pub runtimes: Vec<String>,
-    /// The first version.
-    pub first: String,
-    /// The second version.
-    pub second: String,
-    /// Recorded events.
-    pub recorded: String,
-    /// Calls of each event.
-    pub calls: String,
-    /// An event.
-    pub event: String,
-    /// Names of saved events, one a line.
-    pub saved: String,
-    /// Minutes of the history that are replayed.
-    pub last: String,
-    /// Factor by which time is scaled.
-    pub speed: String,
-    /// Settings of the second that differ, a line each.
-    pub settings: String,
-    /// What copies of a replay may reach.
-    pub allow: String,
     /// A load's.
     pub load: LoadForm,
+    /// A duet's.
+    pub duet: DuetForm,
+    /// A replay's.
+    pub replay: ReplayForm,
     /// A suite's.
     pub suite: SuiteForm,
     /// An experiment in STeLLAR's format.
@@ -58,17 +44,9 @@ impl Default for LabForm {
             cold: "0".to_owned(),
             workloads: Vec::new(),
             runtimes: Vec::new(),
-            first: String::new(),
-            second: String::new(),
-            recorded: "0".to_owned(),
-            calls: "15".to_owned(),
-            event: "{}".to_owned(),
-            saved: String::new(),
-            last: "60".to_owned(),
-            speed: "1".to_owned(),
-            settings: String::new(),
-            allow: String::new(),
             load: LoadForm::default(),
+            duet: DuetForm::default(),
+            replay: ReplayForm::default(),
             suite: SuiteForm::default(),
             config: STELLAR.to_owned(),
         }

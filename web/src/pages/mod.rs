@@ -17,8 +17,10 @@ mod ingress;
 mod invocation;
 mod invocations;
 mod lab;
+mod lab_duet;
 mod lab_form;
 mod lab_load;
+mod lab_replay;
 mod lab_suite;
 mod latency;
 mod login;
@@ -76,8 +78,10 @@ pub use lab::{
     ExperimentFileRow, ExperimentLive, ExperimentLivePartial, ExperimentPage, ExperimentsPartial,
     LabPage, LiveDistribution, PlotView, ResultTable,
 };
+pub use lab_duet::DuetForm;
 pub use lab_form::LabForm;
 pub use lab_load::LoadForm;
+pub use lab_replay::ReplayForm;
 pub use lab_suite::SuiteForm;
 pub use latency::{LatencyPage, PERCENTILES, STAGES, WINDOWS};
 pub use login::LoginPage;

@@ -18,7 +18,7 @@ use crate::uploads::{Upload, UploadSpace, Uploads};
 use self::shape::SETTINGS;
 use super::session::Viewer;
 
-pub use self::shape::{CodeFields, Event, Kind, LOGIN, Settings, Shape};
+pub use self::shape::{CodeFields, Event, Experiment, Kind, LOGIN, Settings, Shape};
 
 /// Bytes of a field before the session's token has come: it stands first in every form.
 const UNPROVEN_BYTES: usize = 4 << 10;
@@ -271,7 +271,7 @@ mod tests {
     use axum::body::Body;
     use jiff::Timestamp;
 
-    use super::shape::{CODE, EVENT};
+    use super::shape::{CODE, EVENT, EXPERIMENT};
     use super::*;
     use crate::http::audit::Audit;
     use crate::model::{Caller, Right, TokenView};
@@ -358,6 +358,7 @@ mod tests {
             (LOGIN, "log-in"),
             (SETTINGS, "settings"),
             (EVENT, "event"),
+            (EXPERIMENT, "experiment"),
             (CODE, "code"),
         ] {
             // As large as its fields may be, and one byte more.
@@ -389,7 +390,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_url_encoded_form_is_never_larger_than_settings() {
-        for shape in [LOGIN, SETTINGS, EVENT, CODE] {
+        for shape in [LOGIN, SETTINGS, EVENT, EXPERIMENT, CODE] {
             let limit = shape.total.min(SETTINGS.total);
             for (bytes, taken) in [(limit, true), (limit + 1, false)] {
                 let body = format!("a={}", "x".repeat(bytes - 2));

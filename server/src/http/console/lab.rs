@@ -25,7 +25,7 @@ use super::experiment_files::{files, plots, shown};
 use super::experiment_remarks::remarks;
 use super::experiment_table::result;
 use super::experiment_view::{card, cut, live};
-use super::form::Submitted;
+use super::form::{Experiment, Submitted};
 use super::guard::{go, is_htmx};
 use super::lab_form::Refusal;
 use super::session::Viewer;
@@ -110,7 +110,10 @@ async fn list(app: &App, headers: &HeaderMap, before: i64) -> Result<ExperimentC
 }
 
 /// `POST /lab`.
-pub async fn create(State(app): State<App>, submitted: Submitted) -> Result<Response, Problem> {
+pub async fn create(
+    State(app): State<App>,
+    submitted: Submitted<Experiment>,
+) -> Result<Response, Problem> {
     let viewer = &submitted.viewer;
     viewer.needs(Right::Write)?;
     let config = match lab_form::config(&submitted.form) {
@@ -135,7 +138,11 @@ pub async fn create(State(app): State<App>, submitted: Submitted) -> Result<Resp
     }
 }
 
-async fn refused(app: &App, submitted: &Submitted, refusal: Refusal) -> Result<Response, Problem> {
+async fn refused(
+    app: &App,
+    submitted: &Submitted<Experiment>,
+    refusal: Refusal,
+) -> Result<Response, Problem> {
     let mut page = view(app, &submitted.viewer, &submitted.headers, i64::MAX).await?;
     page.form = lab_form::typed(&submitted.form);
     match refusal {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::form::Form;
 use super::guard::sentence;
-use super::lab_form::{decimal, whole};
+use super::lab_form::{decimal, is_checked, whole};
 
 /// The configuration that a form means; what is wrong with its fields otherwise. Only the fields of its loop are read.
 pub(super) fn config(form: &Form) -> Result<String, FieldErrors> {
@@ -20,7 +20,7 @@ pub(super) fn config(form: &Form) -> Result<String, FieldErrors> {
     set("headers", headers(&form.lines("load_headers"))?);
     set("body", json!(form.lines("load_body")));
     set("timeout_ms", json!(whole("load_timeout")?));
-    set("keep_alive", json!(form.text("load_keep_alive") == "true"));
+    set("keep_alive", json!(is_checked(form, "load_keep_alive")));
     if !form.trimmed("load_connections").is_empty() {
         set("connections", json!(whole("load_connections")?));
     }
@@ -129,7 +129,7 @@ pub(super) fn typed(form: &Form) -> LoadForm {
         burst: form.trimmed("load_burst"),
         pause: form.trimmed("load_pause"),
         timeout: form.trimmed("load_timeout"),
-        keep_alive: form.text("load_keep_alive") == "true",
+        keep_alive: is_checked(form, "load_keep_alive"),
     }
 }
 

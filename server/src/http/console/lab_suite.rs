@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::form::Form;
 use super::guard::sentence;
-use super::lab_form::{decimal, whole, wrong};
+use super::lab_form::{decimal, is_checked, one_a_line, whole, wrong};
 
 /// The tools, each with what it is.
 pub(super) fn tools() -> Vec<(&'static str, &'static str)> {
@@ -40,18 +40,13 @@ pub(super) fn config(form: &Form) -> Result<String, FieldErrors> {
     let memory = u32::try_from(whole("suite_memory")?)
         .map_err(|_| wrong(form, "suite_memory", "a size that an instance can have"))?;
     let paths = form.lines("suite_paths");
-    let paths: Vec<&str> = paths
-        .lines()
-        .map(str::trim)
-        .filter(|path| !path.is_empty())
-        .collect();
     let only = form.trimmed("suite_only");
     let config = json!({
         "kind": "suite",
         "tool": tool(form)?,
         "first": form.trimmed("suite_first"),
         "second": form.trimmed("suite_second"),
-        "paths": paths,
+        "paths": one_a_line(&paths),
         "only": (!only.is_empty()).then_some(only),
         "calls": whole("suite_calls")?,
         "repeats": whole("suite_repeats")?,
@@ -74,10 +69,6 @@ fn tool(form: &Form) -> Result<&'static str, FieldErrors> {
         let rule = format!("{given:?} is none of {}.", all.join(", "));
         FieldErrors::one("suite_tool", rule)
     })
-}
-
-fn is_checked(form: &Form, name: &str) -> bool {
-    form.text(name) == "true"
 }
 
 /// A refused setting, at the field of the form that it is about; none if it is about none of them.

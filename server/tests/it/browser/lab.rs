@@ -47,13 +47,24 @@ async fn an_experiment_is_created_watched_and_read() {
     browser.fill("#first", "nobody").await;
     browser.click("#duet-button").await;
     browser
-        .wait_for_text("#problem", "there is no function \"nobody\"")
+        .wait_for_text("#error-first", "There is no function \"nobody\"")
         .await;
     let kept = browser.find("#first").await.prop("value").await;
     assert_eq!(kept.expect("a field").as_deref(), Some("nobody"));
     browser.console().await;
     browser.fill("#first", "summed").await;
     browser.fill("#calls", "4").await;
+    browser.click("#new-duet details.more summary").await;
+    browser.fill("#duet_confidence", "100").await;
+    browser.click("#duet-button").await;
+    browser
+        .wait_for_text("#error-duet_confidence", "from 50 to below 100")
+        .await;
+    browser.console().await;
+    browser.looks("lab-duet-refused").await;
+    browser.check_accessibility("a duet that is refused").await;
+    browser.fill("#duet_confidence", "95").await;
+    browser.fill("#duet_invocations", "5").await;
     browser.click("#duet-button").await;
     browser.wait_for_text("#experiment-state", "queued").await;
     let duet = browser.path().await;

@@ -167,8 +167,29 @@ async fn tail_overhead_and_replay_are_made_in_their_forms() {
     browser.click("#new-replay summary").await;
     browser.fill("#replay-first", "summed").await;
     browser.fill("#replay-settings", "memory_mb=256").await;
-    browser.fill("#last", "5").await;
     browser.fill("#speed", "1").await;
+
+    // A source has its own fields only, and what is wrong is said at one of them.
+    for (source, shown, hidden) in [
+        ("trace", "#replay_trace", "#last"),
+        ("window", "#replay_from", "#replay_trace"),
+    ] {
+        let choice = format!("[name=replay_source][value={source}]");
+        browser.click(&choice).await;
+        browser.wait_until(shown, &is_shown(shown)).await;
+        browser.wait_until(hidden, &is_hidden(hidden)).await;
+    }
+    browser.click("#replay-button").await;
+    browser
+        .wait_for_text("#error-replay_from", "is not a time")
+        .await;
+    browser.console().await;
+    browser.looks("lab-replay-refused").await;
+    browser
+        .check_accessibility("a replay that is refused")
+        .await;
+    browser.click("[name=replay_source][value=last]").await;
+    browser.fill("#last", "5").await;
     browser.click("#replay-button").await;
     browser
         .wait_for_text(
@@ -189,7 +210,10 @@ async fn tail_overhead_and_replay_are_made_in_their_forms() {
     browser.fill("#calls", "4").await;
     browser.click("#duet-button").await;
     browser
-        .wait_for_text("#problem", "summed has no saved event \"nowhere\"")
+        .wait_for_text(
+            "#error-duet-saved",
+            "There is no saved event \"nowhere\" of summed",
+        )
         .await;
     browser.console().await;
     browser.fill("#duet-saved", "kept").await;

@@ -137,8 +137,8 @@ fn experiments_are_cards_and_who_runs_them_is_said_when_nobody_does() {
     );
     assert!(page.contains("HEARTH_TOKEN=… hearth lab agent") && page.contains("calls: 3 of 15"));
     assert_eq!(page.matches("name=\"factor\"").count(), 2);
-    // Connections are used again, and a suite has a control.
-    let all = ["true", "warm", "empty", "python3", "node", "true"];
+    // Connections are used again, and a duet and a suite have a control.
+    let all = ["true", "warm", "empty", "python3", "node", "true", "true"];
     assert_eq!(checked(&page), all);
     assert!(page.contains("name=\"load_loop\" value=\"closed\" checked"));
     assert!(page.contains("id=\"no-agent\"") && !html(&lab(false)).contains("id=\"no-agent\""));
@@ -156,12 +156,12 @@ fn experiments_are_cards_and_who_runs_them_is_said_when_nobody_does() {
     (refused.form.kind, refused.problem) = ("tail".to_owned(), "Choose one.".to_owned());
     let refused = html(&refused);
     assert!(refused.contains("Choose one."));
-    let rest = ["true", "empty", "python3", "node", "true"];
+    let rest = ["true", "empty", "python3", "node", "true", "true"];
     assert_eq!(checked(&refused), rest);
     let mut refused = lab(false);
     refused.form.kind = "overhead".to_owned();
     refused.form.runtimes = vec!["node".to_owned()];
-    let rest = ["true", "warm", "node", "true"];
+    let rest = ["true", "warm", "node", "true", "true"];
     assert_eq!(checked(&html(&refused)), rest);
 }
 
@@ -184,6 +184,36 @@ fn a_suite_that_is_refused_says_so_at_the_field_and_keeps_what_was_typed() {
         page.contains(field) && page.contains("<details class=\"more\" open>"),
         "{page}"
     );
+    assert_eq!(page.matches("aria-invalid").count(), 1, "{page}");
+}
+
+#[test]
+fn a_duet_or_a_replay_that_is_refused_says_so_at_its_own_field() {
+    let mut refused = lab(false);
+    refused.form.kind = "duet".to_owned();
+    refused.form.duet.first = "no<body>".to_owned();
+    refused.form.duet.stage = "total".to_owned();
+    refused.errors = FieldErrors::one("first", "There is no function.".to_owned());
+    let page = html(&refused);
+    assert!(page.contains("id=\"new-duet\" open") && page.contains("value=\"no&#60;body&#62;\""));
+    assert!(page.contains("id=\"error-first\">There is no function.</p>"));
+    assert!(page.contains("id=\"error-replay-first\"></p>"), "{page}");
+    assert_eq!(page.matches("<option value=\"total\" selected>").count(), 1);
+    assert!(!page.contains("<details class=\"more\" open>"), "{page}");
+
+    let mut refused = lab(false);
+    refused.form.kind = "replay".to_owned();
+    refused.form.replay.source = "window".to_owned();
+    refused.form.replay.from = "2026-01-02T03:04".to_owned();
+    refused.errors = FieldErrors::one("replay_confidence", "Too high.".to_owned());
+    let page = html(&refused);
+    assert!(page.contains("id=\"new-replay\" open") && page.contains("value=\"window\" checked"));
+    assert!(
+        page.contains("step=\"1\" value=\"2026-01-02T03:04\""),
+        "{page}"
+    );
+    assert!(page.contains("id=\"error-replay_confidence\">Too high.</p>"));
+    assert_eq!(page.matches("<details class=\"more\" open>").count(), 1);
     assert_eq!(page.matches("aria-invalid").count(), 1, "{page}");
 }
 

@@ -1,5 +1,7 @@
 //! How large each form may be.
 
+use hearth_lab::stellar::experiment::TEXT_MAX;
+
 use crate::http::spec::{MAX_CODE_BYTES, MAX_SOURCE_BYTES};
 
 /// Limits of a form, enforced while it is read, to protect the server's memory.
@@ -36,6 +38,13 @@ pub(super) const EVENT: Shape = Shape {
     fields: 64,
     file: 0,
 };
+/// An experiment. A trace that is too large for one, by up to as much again, is refused at its field, where it stays.
+pub(super) const EXPERIMENT: Shape = Shape {
+    total: 2 * TEXT_MAX + (256 << 10),
+    text: 2 * TEXT_MAX,
+    fields: 128,
+    file: 0,
+};
 /// Settings, and code as text or as a file.
 pub(super) const CODE: Shape = Shape {
     total: MAX_CODE_BYTES + (16 << 20),
@@ -56,6 +65,9 @@ pub struct Settings;
 /// [`EVENT`].
 #[derive(Debug)]
 pub struct Event;
+/// [`EXPERIMENT`].
+#[derive(Debug)]
+pub struct Experiment;
 /// [`CODE`].
 #[derive(Debug)]
 pub struct CodeFields;
@@ -65,6 +77,9 @@ impl Kind for Settings {
 }
 impl Kind for Event {
     const SHAPE: Shape = EVENT;
+}
+impl Kind for Experiment {
+    const SHAPE: Shape = EXPERIMENT;
 }
 impl Kind for CodeFields {
     const SHAPE: Shape = CODE;
