@@ -241,7 +241,10 @@ async fn run(
         stopping: stopping.clone(),
     };
     tokio::spawn(triggers.run(begun, steered));
-    serve::serve(listeners, connections.clone(), stop_signal()?).await;
+    // On the runtime's own threads, which have precedence while calls come: this one has none, and a connection that it accepts has to be
+    // handed on to them.
+    let served = serve::serve(listeners, connections.clone(), stop_signal()?);
+    tokio::spawn(served).await.context("accepting connections")?;
     stopping.cancel();
     drain(
         &engine,
