@@ -139,7 +139,10 @@ impl Lease {
             let took = now.saturating_duration_since(self.since);
             let (given, may_start) = {
                 let mut pool = self.deployment.pool.lock();
-                let given = pool.release(instance, now, took);
+                let given = match self.start_kind {
+                    StartKind::Warm => pool.release(instance, now, took),
+                    _ => pool.release_first(instance, now, took),
+                };
                 (given, pool.may_start())
             };
             self.deployment.hand(given, None);

@@ -200,6 +200,13 @@ impl<I, W> Pool<I, W> {
         self.put_back(instance, now)
     }
 
+    /// The same where the lease was the instance's first.
+    pub fn release_first(&mut self, instance: I, now: Instant, took: Duration) -> Option<(W, I)> {
+        self.load.first.sample(took);
+        self.progress = now;
+        self.put_back(instance, now)
+    }
+
     /// A lease of length `took` ended and the instance must not be used again. The caller then asks
     /// [`Self::starts_due`].
     pub fn discard(&mut self, now: Instant, took: Duration) {

@@ -244,7 +244,9 @@ async fn run(
     // On the runtime's own threads, which have precedence while calls come: this one has none, and a connection that it accepts has to be
     // handed on to them.
     let served = serve::serve(listeners, connections.clone(), stop_signal()?);
-    tokio::spawn(served).await.context("accepting connections")?;
+    tokio::spawn(served)
+        .await
+        .context("accepting connections")?;
     stopping.cancel();
     drain(
         &engine,

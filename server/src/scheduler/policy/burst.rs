@@ -9,7 +9,11 @@
 //! w·R > S·(b·m + m(m−1)/2)
 //! ```
 //!
-//! and one request is never given more than one start. A hundred calls of 1 s get a hundred starts; a hundred calls of
+//! where `S` has what a start costs in all: the fork, and what the new process's first run takes longer than those after it, for the pages
+//! that it shares with its template until it writes to them. `R` is of runs after the first: instances that are all new would seem to be
+//! a slow function, which seems to need more of them.
+//!
+//! One request is never given more than one start. A hundred calls of 1 s get a hundred starts; a hundred calls of
 //! 50 µs get three, which serve them sooner than more could be started; a short call that finds one busy instance waits
 //! for it.
 //!
@@ -28,11 +32,16 @@ pub const ASSUMED_START: Duration = Duration::from_millis(1);
 /// template, a clock too coarse), not of what the next start will cost.
 const START_BOUNDS: (Duration, Duration) = (Duration::from_micros(100), Duration::from_millis(50));
 
+/// Most that a first run is taken to last longer for being the first. What goes beyond it is the calls' doing: they may differ by seconds.
+const FIRST_MOST: Duration = Duration::from_millis(2);
+
 /// What is learned of a function's starts and runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Load {
-    /// From lease to release.
+    /// From lease to release, but for an instance's first.
     pub run: Mean,
+    /// The same of an instance's first.
+    pub first: Mean,
     /// FORK to READY, divided by the starts that shared the template meanwhile.
     pub start: Mean,
 }
@@ -41,13 +50,23 @@ impl Load {
     /// The start cost to count with.
     pub fn start_cost(&self) -> Duration {
         let (least, most) = START_BOUNDS;
-        self.start.get().unwrap_or(ASSUMED_START).clamp(least, most)
+        let start = self.start.get().unwrap_or(ASSUMED_START);
+        start.clamp(least, most) + self.first_more()
     }
 
-    /// The run time to count with, `seen` being how long nothing has ended while something ran. A function that was
-    /// never called is taken to run as long as a start: that starts some instances at once, not one for each.
+    /// What a first run takes longer than others, where both are known.
+    fn first_more(&self) -> Duration {
+        match (self.first.get(), self.run.get()) {
+            (Some(first), Some(run)) => first.saturating_sub(run).min(FIRST_MOST),
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// The run time to count with, `seen` being how long nothing has ended while something ran. One whose instances have run only once has
+    /// their first runs; one that was never called is taken to run as long as a start: that starts some instances at once, not one for each.
     fn run_time(&self, seen: Duration) -> Duration {
-        self.run.get().unwrap_or(self.start_cost()).max(seen)
+        let run = self.run.get().or(self.first.get());
+        run.unwrap_or(self.start_cost()).max(seen)
     }
 }
 

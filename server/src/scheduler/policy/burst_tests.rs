@@ -38,6 +38,26 @@ fn long_calls_get_an_instance_each_and_short_ones_a_few() {
 }
 
 #[test]
+fn a_start_costs_what_its_first_run_takes_longer() {
+    let mut short = load(Some(MS / 4), MS / 4);
+    let before = starts_wanted(&short, queue(100, 2));
+    // A hundred times as long, because the page faults of a first run and those of all others compete for the processors.
+    short.first.sample(MS * 25);
+    assert_eq!(short.start_cost(), MS / 4 + FIRST_MOST);
+    let after = starts_wanted(&short, queue(100, 2));
+    assert!(after < before / 2, "{after} after {before}");
+    // Long calls have an instance each all the same.
+    let mut long = load(Some(Duration::from_secs(1)), MS);
+    long.first.sample(Duration::from_secs(9));
+    assert_eq!(starts_wanted(&long, queue(100, 0)), 100);
+    // First runs are all that is known of some functions.
+    let mut rare = load(None, MS);
+    rare.first.sample(Duration::from_secs(1));
+    assert_eq!(rare.start_cost(), MS);
+    assert_eq!(starts_wanted(&rare, queue(100, 0)), 100);
+}
+
+#[test]
 fn an_unknown_function_is_started_some_times_at_once() {
     let unknown = load(None, MS);
     assert_eq!(starts_wanted(&unknown, queue(1, 0)), 1);
