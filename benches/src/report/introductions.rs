@@ -108,8 +108,8 @@ pub const INTRODUCTIONS: [(&str, &str); 13] = [
          process, the lab\u{2019}s that of the run. *Open loop*: the worst rate error of three runs, and how much later than planned all of \
          their requests were sent. *Duets*: each is one experiment with 100 events, for which a Python function computes between 1 and 2 ms: \
          15 calls of 3 repeats are 45 trials of each, and a repeat is the mean of 3 invocations. A change is found if its interval at 99 % \
-         excludes 0 and it passes the sign test with Holm\u{2019}s correction over the 100; otherwise it is possible. *Tail table*: 200 samples of \
-         factors with a goal (ten bursts of 100), 100 of the others; TMR is p99 / median, MR and TR are median and p99 over the warm median, \
+         excludes 0 and it passes the sign test with Holm\u{2019}s correction over the 100; otherwise it is possible. *Tail table*: 600 samples of \
+         factors with a goal (30 bursts of 100), 100 of the others (5 bursts); TMR is p99 / median, MR and TR are median and p99 over the warm median, \
          and the paper\u{2019}s ratio is AWS\u{2019}s, of 3,000 samples. *Go suite*: 10 benchmarks in 15 calls of 3 repeats, a tree and itself; benchmark \
          time is that of the iterations that `go test` gives a result for.",
     ),

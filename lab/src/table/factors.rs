@@ -4,8 +4,6 @@ mod plan;
 
 pub use plan::experiment;
 
-use crate::stellar::experiment::PARALLELISM_MAX;
-
 /// Samples of a point in the paper.
 pub const PAPER_SAMPLES: usize = 3_000;
 
@@ -288,20 +286,6 @@ impl Factor {
     /// Whether it needs an object store that functions can use.
     pub fn uses_store(&self) -> bool {
         self.storage
-    }
-
-    /// Bursts at the beginning, of so many samples, that are left out: the first to each function, which finds no instance, and a server
-    /// that still has work of the deploys.
-    pub fn warm_up(&self, samples: usize) -> u32 {
-        self.replicas(samples) as u32
-    }
-
-    /// Functions that take turns in each round.
-    fn replicas(&self, samples: usize) -> usize {
-        match self.samples_each {
-            0 => self.replicas,
-            each => samples.div_ceil(each).clamp(self.replicas, PARALLELISM_MAX),
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The experiment that measures factors.
 
 use super::Factor;
-use crate::stellar::experiment::ExperimentError;
+use crate::stellar::experiment::{ExperimentError, PARALLELISM_MAX};
 use crate::stellar::{Experiment, SubExperiment};
 
 /// Seconds after which idle instances end where they are to be cold. The paper waits for 10 to 15 minutes instead.
@@ -18,6 +18,20 @@ const WARM_PAUSE_S: f64 = 2.0;
 const DISTANCE_S: f64 = 0.2;
 
 impl Factor {
+    /// Bursts at the beginning, of so many samples, that are left out: the first to each function, which finds no instance, and a server
+    /// that still has work of the deploys.
+    pub fn warm_up(&self, samples: usize) -> u32 {
+        self.replicas(samples) as u32
+    }
+
+    /// Functions that take turns in each round.
+    fn replicas(&self, samples: usize) -> usize {
+        match self.samples_each {
+            0 => self.replicas,
+            each => samples.div_ceil(each).clamp(self.replicas, PARALLELISM_MAX),
+        }
+    }
+
     /// As STeLLAR would be told.
     fn sub_experiment(&self, samples: usize) -> SubExperiment {
         // A burst of 100 is 100 samples, but all of one moment: a twentieth as many bursts as single requests, and at least five.

@@ -3,6 +3,7 @@
 //! `hearth gateway`, the network of sandboxes ([`hearth_gateway`]). `hearth lab` is none of them: a client that measures
 //! ([`hearth_lab`]).
 
+mod drain;
 mod host;
 mod ingress;
 mod server;

@@ -22,7 +22,7 @@ use hearth::http::edge::{self, Edge, Hosts, Proxies};
 use hearth::http::{App, Front, Parts};
 use hearth::ingress::Ingress;
 use hearth::lab::Lab;
-use hearth::limits::{CUT_OFF, Limits};
+use hearth::limits::Limits;
 use hearth::live::Sampler;
 use hearth::ports::PortTable;
 use hearth::retention::Retainer;
@@ -39,10 +39,9 @@ use hearth::uploads::Uploads;
 use hearth::{admin, network, serve, system, turns};
 use hearth_abi::time_slice::take_short_time_slices_alone;
 use hearth_host::process::server::Server;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
+use crate::drain::{drain, stop_signal};
 use crate::{fail, start_logging};
 
 /// While it has one thread it drops its privileges; then it starts the others.
@@ -262,44 +261,4 @@ async fn run(
     store.close().await;
     tracing::info!("stopped");
     Ok(())
-}
-
-/// Lets what runs finish, `limit` long in all; cuts off the rest, and sees to it that the history says so.
-async fn drain(
-    engine: &Engine,
-    catalog: &Catalog,
-    connections: &Connections,
-    at_brokers: &TaskTracker,
-    limit: Duration,
-) {
-    let deadline = Instant::now() + limit;
-    engine.begin_drain();
-    connections.drain();
-    let cut_off = engine.finish_drain(deadline).await;
-    catalog.shut_down().await;
-    if cut_off > 0 {
-        let seconds = limit.as_secs();
-        tracing::warn!(cut_off, "aborted requests still running after {seconds} s");
-    }
-    // Lets aborted requests get their error response, for a moment.
-    let gone = deadline.max(Instant::now() + CUT_OFF / 2);
-    connections.gone(gone).await;
-    // Confirms to brokers what has run.
-    at_brokers.close();
-    let _ = tokio::time::timeout_at(gone.into(), at_brokers.wait()).await;
-    connections.cut();
-    engine.shut_down(Instant::now() + CUT_OFF).await;
-}
-
-/// Completes at SIGTERM or ctrl-C.
-fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        tracing::info!("stopping: no new requests; running ones may finish");
-    })
 }
