@@ -170,7 +170,7 @@ mod tests {
         names.sort_unstable();
         let count = names.len();
         names.dedup();
-        assert_eq!((names.len(), count), (13, 13));
+        assert_eq!((names.len(), count), (15, 15));
         assert_eq!(all[0].0.len(), WITH_GOAL.len());
         let seconds: f64 = all
             .iter()
