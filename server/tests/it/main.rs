@@ -30,6 +30,7 @@ mod history;
 mod hostile;
 mod ingress;
 mod ingress_lifecycle;
+mod instance_deaths;
 mod invoke;
 mod lab;
 mod lab_forms;
