@@ -33,30 +33,30 @@ struct Event {
 fn main() -> Result<(), Anything> {
     let handler = std::env::var(HANDLER)?;
     let name = handler.rsplit('.').next().unwrap_or_default();
-    if name == "stellar" {
-        let mut api = Api::connect(std::env::var(API)?)?;
-        loop {
-            let (id, request) = api.next()?;
-            let answer = stellar(&id, &serde_json::from_slice(&request)?)?;
-            api.respond(&id, &answer)?;
-        }
-    }
-    let work: fn(&Event) -> Value = match name {
-        "empty" => |_| json!(0),
-        "math" => |event| json!(pi(event.points)),
-        "sleep" => |event| {
-            std::thread::sleep(Duration::from_millis(event.sleep_ms));
-            json!(event.sleep_ms)
+    let answer: fn(&str, &[u8]) -> Result<Value, Anything> = match name {
+        "empty" => |id, event| study(id, event, |_| json!(0)),
+        "math" => |id, event| study(id, event, |event| json!(pi(event.points))),
+        "sleep" => |id, event| {
+            study(id, event, |event| {
+                std::thread::sleep(Duration::from_millis(event.sleep_ms));
+                json!(event.sleep_ms)
+            })
         },
-        "image" => |event| json!(image(event.pixels)),
+        "image" => |id, event| study(id, event, |event| json!(image(event.pixels))),
+        "stellar" => stellar,
         other => return Err(format!("there is no workload {other:?}").into()),
     };
     let mut api = Api::connect(std::env::var(API)?)?;
     loop {
         let (id, event) = api.next()?;
-        let event: Event = serde_json::from_slice(&event)?;
-        api.respond(&id, &json!({"id": id, "value": work(&event)}))?;
+        api.respond(&id, &answer(&id, &event)?)?;
     }
+}
+
+/// One of the study's workloads.
+fn study(id: &str, event: &[u8], work: fn(&Event) -> Value) -> Result<Value, Anything> {
+    let event: Event = serde_json::from_slice(event)?;
+    Ok(json!({"id": id, "value": work(&event)}))
 }
 
 /// An HTTP request, as far as STeLLAR's function reads it.
@@ -76,7 +76,8 @@ struct Query {
 }
 
 /// Spins, makes a payload, and says when it ran.
-fn stellar(id: &str, request: &Request) -> Result<Value, Anything> {
+fn stellar(id: &str, request: &[u8]) -> Result<Value, Anything> {
+    let request: Request = serde_json::from_slice(request)?;
     let query = request.query_string_parameters.as_ref();
     let number = |text: Option<&String>| text.map_or(Ok(0), |text| text.parse::<u64>());
     let spins = number(query.and_then(|query| query.increment_limit.as_ref()))?;
