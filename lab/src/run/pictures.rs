@@ -17,7 +17,8 @@ pub(super) fn pictures(
     latencies: &[(u32, f64)],
 ) -> Vec<(String, String)> {
     let title = experiment.title.as_str();
-    let sorted_ns = sorted(latencies.iter());
+    let mut sorted_ns: Vec<f64> = latencies.iter().map(|(_, ns)| *ns).collect();
+    sort(&mut sorted_ns);
     let line = |name| Line {
         name,
         sorted_ns: &sorted_ns,
@@ -49,9 +50,15 @@ fn histograms(rounds: &[Round], latencies: &[(u32, f64)]) -> Vec<(String, String
     let pauses = rounds
         .iter()
         .flat_map(|round| round.bursts.iter().map(|_| round.pause_ms));
-    let draw = |(burst, pause_ms): (usize, u64)| {
-        let of_burst = latencies.iter().filter(|(of, _)| *of as usize == burst);
-        let sorted_ns = sorted(of_burst);
+    let pauses: Vec<u64> = pauses.take(HISTOGRAMS_MAX).collect();
+    let mut of_bursts = vec![Vec::new(); pauses.len()];
+    for (burst, ns) in latencies {
+        if let Some(of_burst) = of_bursts.get_mut(*burst as usize) {
+            of_burst.push(*ns);
+        }
+    }
+    let draw = |(burst, (pause_ms, mut sorted_ns)): (usize, (u64, Vec<f64>))| {
+        sort(&mut sorted_ns);
         let line = Line {
             name: "requests",
             sorted_ns: &sorted_ns,
@@ -63,13 +70,8 @@ fn histograms(rounds: &[Round], latencies: &[(u32, f64)]) -> Vec<(String, String
         let svg = histogram::draw(&title, &[line]);
         (histogram_name(burst, pause_ms), svg)
     };
-    pauses.take(HISTOGRAMS_MAX).enumerate().map(draw).collect()
-}
-
-fn sorted<'a>(latencies: impl Iterator<Item = &'a (u32, f64)>) -> Vec<f64> {
-    let mut sorted_ns: Vec<f64> = latencies.map(|(_, ns)| *ns).collect();
-    sort(&mut sorted_ns);
-    sorted_ns
+    let bursts = pauses.into_iter().zip(of_bursts);
+    bursts.enumerate().map(draw).collect()
 }
 
 #[cfg(test)]

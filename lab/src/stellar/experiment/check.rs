@@ -214,7 +214,9 @@ impl SubExperiment {
     fn check_routes(&self) -> Result<(), Refused> {
         let count = self.routes.len();
         if count > 0 && count < self.parallelism {
-            let rule = format!("{count}, but Parallelism is {}", self.parallelism);
+            let replicas = self.parallelism;
+            let rule =
+                format!("{count} for {replicas} replicas (Parallelism): one for each, or none");
             return Err(("Routes", rule));
         }
         let is_path = |route: &String| {

@@ -201,7 +201,10 @@ fn an_endpoint_has_a_route_for_each_replica_or_none() {
         assert_eq!(refusal(&with(2, routes), true), "");
     }
     let text = refusal(&with(2, json!(["a"])), true);
-    assert!(text.contains("Routes: 1, but Parallelism is 2"), "{text}");
+    assert!(
+        text.contains("Routes: 1 for 2 replicas (Parallelism)"),
+        "{text}"
+    );
     for bad in ["a b", "a#b", "a\r\nb", "ä", &"a".repeat(1_025)] {
         let text = refusal(&with(1, json!([bad])), true);
         assert!(
