@@ -27,6 +27,8 @@ impl Supervisor {
             return;
         };
         let (leaf, uid) = (live.leaf(target.leaf), live.uid);
+        // Its request is on the way.
+        self.boost(target, uid);
         let Some(pid) = number(target.pid) else {
             return;
         };
