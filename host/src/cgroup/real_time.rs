@@ -24,8 +24,20 @@ impl Directories {
 
 impl Group {
     /// Gives the sandbox a budget. Takes the kernel a time that grows with the number of groups.
+    ///
+    /// # Errors
+    /// The kernel refuses; or the hierarchy of memory is that of the CPU, so that instances are moved into groups without a
+    /// budget, which no real-time process can be.
     pub(crate) fn allow_real_time(&self) -> io::Result<()> {
-        let Directories { version, cpu, .. } = &self.directories;
+        let Directories {
+            version,
+            memory,
+            cpu,
+            ..
+        } = &self.directories;
+        if *version == Version::V1 && memory == cpu {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         allow(*version, cpu, BUDGET, PERIOD)
     }
 }

@@ -118,17 +118,11 @@ impl Supervisor {
             self.boosts.missed = Some((target, uid, now));
             return;
         }
+        // Many requests at once, whose instances share the processors: none goes first.
+        self.end_boosts(target.key);
         let Some(live) = self.live.get_mut(&target.key) else {
             return;
         };
-        // Many requests at once, whose instances share the processors: none goes first.
-        for boosted in self
-            .boosts
-            .slots
-            .leave_if(|boosted| boosted.key == target.key)
-        {
-            boosted.end();
-        }
         if live.boosted_from.is_none_or(|from| now < from) || !self.boosts.slots.is_one_free(now) {
             return;
         }
@@ -147,6 +141,14 @@ impl Supervisor {
                     boosted.end();
                 }
             });
+        }
+    }
+
+    /// None of this sandbox's instances is real-time any more, and each can be moved into any cgroup.
+    pub(super) fn end_boosts(&mut self, of: Key) {
+        let slots = &mut self.boosts.slots;
+        for boosted in slots.leave_if(|boosted| boosted.key == of) {
+            boosted.end();
         }
     }
 }
