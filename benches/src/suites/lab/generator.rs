@@ -21,9 +21,10 @@ pub const LAB: &str = "hearth lab load";
 /// The same.
 pub const WRK: &str = "wrk";
 
-/// Turns of each, and how long one is, in seconds, of which wrk takes whole ones: the less, the more turns are without another
-/// program of the host, whose milliseconds are the p99 of those that have it.
+/// Turns of each.
 const ROUNDS: usize = 24;
+/// How long one is; wrk takes whole seconds. Where another program runs for some milliseconds, they are the turn's p99: the shorter
+/// the turns, the more of them are spared.
 const SECONDS: u64 = 1;
 const QUICK_MS: u64 = 200;
 
