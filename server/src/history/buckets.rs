@@ -1,9 +1,8 @@
 //! Latency since the server started, in buckets that grow by a fixed factor: eight per decade, for the console's
 //! logarithmic axis and for `/metrics`, at 600 bytes per function.
 
-use hdrhistogram::Histogram;
-
 use super::LiveHistogram;
+use super::bounds::middle_of;
 use super::codec::Counts;
 
 /// Upper bounds in µs, inclusive: 10^(k/8) rounded, without those that would repeat; the last is beyond the longest
@@ -104,18 +103,10 @@ impl Buckets {
         self.0[index.min(BOUNDS.len() - 1)] += count;
     }
 
-    /// Counts what a histogram holds, each at the middle of what the histogram does not tell apart.
-    pub(super) fn add_histogram(&mut self, histogram: &Histogram<u64>) {
-        for value in histogram.iter_recorded() {
-            let middle = histogram.median_equivalent(value.value_iterated_to());
-            self.record_many(middle, value.count_at_value());
-        }
-    }
-
-    /// Counts what was read of a histogram of the bounds of `like`, as above.
-    pub(super) fn add_counts(&mut self, counts: &Counts, like: &Histogram<u64>) {
+    /// Counts what a histogram holds, each at the middle of what it does not tell apart.
+    pub(super) fn add_counts(&mut self, counts: &Counts) {
         for (value, count) in counts {
-            self.record_many(like.median_equivalent(*value), *count);
+            self.record_many(middle_of(*value), *count);
         }
     }
 

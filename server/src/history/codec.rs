@@ -97,7 +97,8 @@ mod tests {
     use hdrhistogram::serialization::V2Serializer;
     use proptest::prelude::*;
 
-    use super::super::slice::{HIGHEST, empty, serialized};
+    use super::super::bounds::{HIGHEST, empty};
+    use super::super::slice::serialized;
     use super::*;
 
     proptest! {

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use tokio::sync::broadcast;
 
 use super::buckets::Buckets;
+use super::minute::Minute;
 use super::payload::CaptureLimits;
 use super::recent::Minutes;
 use super::slice::{Slice, SliceError, kind_index};
@@ -66,7 +67,7 @@ pub(super) struct Counters {
     buckets: Buckets,
     /// Minutes that are not stored yet, with the invocations that finished in each. Usually one; none for a function
     /// without calls.
-    pub(super) minutes: Vec<(i64, Box<Slice>)>,
+    pub(super) minutes: Vec<(i64, Minute)>,
     /// The newest of those that are.
     pub(super) recent: Minutes,
     /// The last minutes in finer slots.
@@ -108,12 +109,12 @@ impl Counters {
             .record(record.status, record.start, &record.stages_us);
     }
 
-    /// The slice of a minute, made when it is first asked for. The newest is the one that is nearly always meant.
-    fn minute(&mut self, minute: i64) -> &mut Slice {
+    /// A minute, made when it is first asked for. The newest is the one that is nearly always meant.
+    fn minute(&mut self, minute: i64) -> &mut Minute {
         let index = match self.minutes.iter().rposition(|(known, _)| *known == minute) {
             Some(index) => index,
             None => {
-                self.minutes.push((minute, Box::new(Slice::new())));
+                self.minutes.push((minute, Minute::default()));
                 self.minutes.len() - 1
             }
         };
@@ -121,22 +122,22 @@ impl Counters {
     }
 
     /// Removes the minutes before this one, to store them.
-    pub(super) fn take_before(&mut self, minute: i64) -> Vec<(i64, Box<Slice>)> {
-        let taken: Vec<(i64, Box<Slice>)> = self
+    pub(super) fn take_before(&mut self, minute: i64) -> Vec<(i64, Minute)> {
+        let taken: Vec<(i64, Minute)> = self
             .minutes
             .extract_if(.., |(known, _)| *known < minute)
             .collect();
-        for (minute, slice) in &taken {
-            self.recent.keep(*minute, slice);
+        for (minute, finished) in &taken {
+            self.recent.keep(*minute, finished);
         }
         taken
     }
 
     /// Puts minutes back that could not be stored.
-    pub(super) fn put_back(&mut self, minutes: Vec<(i64, Box<Slice>)>) -> Result<(), SliceError> {
-        minutes.iter().try_for_each(|(minute, slice)| {
+    pub(super) fn put_back(&mut self, minutes: Vec<(i64, Minute)>) -> Result<(), SliceError> {
+        minutes.iter().try_for_each(|(minute, finished)| {
             self.recent.drop_newest(*minute);
-            self.minute(*minute).add(slice)
+            self.minute(*minute).add(finished)
         })
     }
 
@@ -145,7 +146,7 @@ impl Counters {
         self.minutes
             .iter()
             .filter(|(minute, _)| *minute >= first)
-            .try_for_each(|(_, slice)| sum.add(slice))
+            .try_for_each(|(_, finished)| finished.add_to(sum))
     }
 
     /// Latency since the server started.

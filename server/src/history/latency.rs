@@ -100,7 +100,7 @@ impl LatencyReader {
                 sum.add_read(&read);
                 if let Some((from, seconds)) = column_of(row.minute, column, started) {
                     let mut buckets = Buckets::default();
-                    buckets.add_counts(read.total(), sum.total());
+                    buckets.add_counts(read.total());
                     heat.add(from, seconds, &buckets);
                 }
             })
@@ -125,10 +125,10 @@ fn column_of(minute: i64, column: i64, started: i64) -> Option<(i64, i64)> {
 }
 
 fn add_memory(counters: &Counters, heat: &mut Heat, first: i64, column: i64, started: i64) {
-    for (minute, slice) in counters.minutes.iter().filter(|(m, _)| *m >= first) {
+    for (minute, finished) in counters.minutes.iter().filter(|(m, _)| *m >= first) {
         if let Some((from, seconds)) = column_of(*minute, column, started) {
             let mut buckets = Buckets::default();
-            buckets.add_histogram(slice.total());
+            buckets.add_counts(&finished.totals());
             heat.add(from, seconds, &buckets);
         }
     }

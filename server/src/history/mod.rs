@@ -5,6 +5,7 @@
 //! everything recorded before it is written. Each minute's histograms are stored when the minute is over (`rollup`);
 //! statistics over a window are the sum of the stored minutes and those still in memory.
 
+mod bounds;
 mod buckets;
 mod codec;
 mod counters;
@@ -13,6 +14,7 @@ mod heat;
 mod latency;
 mod lifetime;
 mod merge;
+mod minute;
 mod parts;
 mod payload;
 mod queue;

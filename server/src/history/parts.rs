@@ -3,8 +3,9 @@
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2Serializer;
 
+use super::bounds::empty;
 use super::codec::{self, Counts};
-use super::slice::{Decoded, SliceError, empty, serialized};
+use super::slice::{Decoded, SliceError, serialized};
 use crate::model::StartKind;
 
 /// What is not warm. Each histogram is made when something is first counted in it: most minutes have no start, and need

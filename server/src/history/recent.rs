@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::counters::Counters;
+use super::minute::Minute;
 use super::slice::Slice;
 use super::{History, Inner};
 use crate::model::samples_needed;
@@ -26,7 +27,7 @@ pub struct Recent {
 /// A minute that was stored: its totals as value and count, so that it takes some hundred bytes instead of a histogram's
 /// 24 KiB.
 #[derive(Debug)]
-struct Minute {
+struct Stored {
     minute: i64,
     count: u64,
     errors: u64,
@@ -37,7 +38,7 @@ struct Minute {
 /// The newest stored minutes of a function, and its last summary.
 #[derive(Debug, Default)]
 pub(super) struct Minutes {
-    stored: VecDeque<Minute>,
+    stored: VecDeque<Stored>,
     /// The first minute asked for, what had been counted since the start, and the answer: nothing is added up again
     /// for a function that was not called meanwhile.
     last: Option<(i64, u64, Recent)>,
@@ -45,18 +46,18 @@ pub(super) struct Minutes {
 
 impl Minutes {
     /// Keeps a minute that is being stored.
-    pub(super) fn keep(&mut self, minute: i64, slice: &Slice) {
+    pub(super) fn keep(&mut self, minute: i64, finished: &Minute) {
         self.last = None;
         while self.stored.len() >= KEPT_MINUTES {
             self.stored.pop_front();
         }
-        let counts = slice.counts();
-        self.stored.push_back(Minute {
+        let counts = finished.counts();
+        self.stored.push_back(Stored {
             minute,
             count: counts.count,
             errors: counts.errors,
             longest: counts.max[5],
-            totals: totals(slice).collect(),
+            totals: finished.totals(),
         });
     }
 
@@ -86,12 +87,12 @@ impl Counters {
             longest = longest.max(kept.longest);
             all.extend(&kept.totals);
         }
-        for (_, slice) in self.minutes.iter().filter(|(minute, _)| *minute >= first) {
-            let counts = slice.counts();
+        for (_, finished) in self.minutes.iter().filter(|(minute, _)| *minute >= first) {
+            let counts = finished.counts();
             recent.count += counts.count;
             recent.errors += counts.errors;
             longest = longest.max(counts.max[5]);
-            all.extend(totals(slice));
+            all.extend(finished.totals());
         }
         all.sort_unstable();
         recent.p50_us = ranked(&all, recent.count, 500).map(|us| us.min(longest));
@@ -99,14 +100,6 @@ impl Counters {
         self.recent.last = Some((first, self.count, recent));
         recent
     }
-}
-
-/// The totals of a slice, as value and count.
-fn totals(slice: &Slice) -> impl Iterator<Item = (u64, u64)> {
-    slice
-        .total()
-        .iter_recorded()
-        .map(|value| (value.value_iterated_to(), value.count_at_value()))
 }
 
 /// Nearest rank of a sorted list, as the histograms have it; none when it is too short for this percentile.
@@ -163,7 +156,7 @@ impl Inner {
             let read = self.store.each_rollup(function, first, |row| {
                 let mut slice = Slice::new();
                 if row.minutes == 1 && slice.add_row(&row).is_ok() {
-                    minutes.push((row.minute, slice));
+                    minutes.push((row.minute, Minute::from(slice)));
                 }
             });
             if let Err(error) = read.await {
@@ -174,8 +167,8 @@ impl Inner {
             }
             let known = self.function(function);
             let mut counters = known.counters.lock();
-            for (minute, slice) in minutes {
-                counters.recent.keep(minute, &slice);
+            for (minute, finished) in minutes {
+                counters.recent.keep(minute, &finished);
             }
         }
     }

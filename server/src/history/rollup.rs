@@ -43,8 +43,8 @@ impl Inner {
         let mut rows: Vec<RollupRow> = Vec::new();
         for (id, function) in functions.iter() {
             let minutes = function.counters.lock().take_before(minute);
-            for (minute, slice) in &minutes {
-                rows.push(slice.to_row(*id, *minute, 1).map_err(unreadable)?);
+            for (minute, finished) in &minutes {
+                rows.push(finished.to_row(*id, *minute).map_err(unreadable)?);
             }
             taken.push((function, minutes));
         }

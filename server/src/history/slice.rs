@@ -10,15 +10,9 @@ use crate::model::{
 };
 use crate::store::{RollupCounts, RollupRow};
 
+use super::bounds::{HIGHEST, empty};
 use super::codec::{self, Counts};
 use super::parts::Parts;
-
-/// Two significant digits: a percentile is at most 1 % above what was observed.
-const DIGITS: u8 = 2;
-
-/// Longest duration the histograms tell apart, µs: 16 min, the longest run (15 min) with some waiting. What is longer
-/// counts as this long; the longest itself is kept exactly beside them.
-pub(super) const HIGHEST: u64 = 16 * 60 * 1_000_000;
 
 /// Queue, start, send, run, recv, total.
 const STAGES: usize = 6;
@@ -72,6 +66,14 @@ impl Slice {
         &self.stages[TOTAL]
     }
 
+    /// The totals as values, as [`recorded_as`](super::bounds::recorded_as) has them, and how often.
+    pub(super) fn totals(&self) -> Counts {
+        let recorded = self.total().iter_recorded();
+        recorded
+            .map(|value| (value.value_iterated_to(), value.count_at_value()))
+            .collect()
+    }
+
     /// The totals by kind of start.
     pub(super) fn parts(&self) -> &Parts {
         &self.parts
@@ -80,20 +82,9 @@ impl Slice {
     /// Counts a finished invocation. Every stage counts, also one that took no time or was not reached (0): the
     /// percentiles of `queue` and `start` are over all invocations.
     pub(super) fn record(&mut self, status: Status, start: Option<StartKind>, s: &Stages) {
-        self.counts.count += 1;
-        self.counts.errors += u64::from(status != Status::Succeeded);
-        if let Some(start_kind) = start {
-            self.counts.starts[kind_index(start_kind)] += 1;
-        }
-        let durations = [s.queue, s.start, s.send, s.run, s.recv, s.total];
-        for ((histogram, max), duration) in self
-            .stages
-            .iter_mut()
-            .zip(&mut self.counts.max)
-            .zip(durations)
-        {
+        count(&mut self.counts, status, start, s);
+        for (histogram, duration) in self.stages.iter_mut().zip(durations(s)) {
             histogram.saturating_record(duration);
-            *max = (*max).max(duration);
         }
         self.parts.record(start, s.total);
     }
@@ -189,6 +180,28 @@ impl Slice {
     }
 }
 
+/// The stages in the order of the histograms.
+fn durations(s: &Stages) -> [u64; STAGES] {
+    [s.queue, s.start, s.send, s.run, s.recv, s.total]
+}
+
+/// Counts a finished invocation, but for the histograms.
+pub(super) fn count(
+    counts: &mut RollupCounts,
+    status: Status,
+    start: Option<StartKind>,
+    stages: &Stages,
+) {
+    counts.count += 1;
+    counts.errors += u64::from(status != Status::Succeeded);
+    if let Some(start_kind) = start {
+        counts.starts[kind_index(start_kind)] += 1;
+    }
+    for (max, duration) in counts.max.iter_mut().zip(durations(stages)) {
+        *max = (*max).max(duration);
+    }
+}
+
 /// Index of a start kind in the counts.
 pub(super) fn kind_index(start_kind: StartKind) -> usize {
     match start_kind {
@@ -217,12 +230,6 @@ pub(super) fn percentiles(histogram: &Histogram<u64>, max: u64) -> Percentiles {
         p999: at(999),
         max: (!histogram.is_empty()).then_some(max),
     }
-}
-
-/// A histogram with our bounds.
-pub(super) fn empty() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, HIGHEST, DIGITS)
-        .expect("constant bounds: 1 ≤ low, 2 low ≤ high, at most 5 digits")
 }
 
 /// Writes a histogram.
