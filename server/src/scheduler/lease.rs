@@ -10,6 +10,7 @@ use joining::{Joined, Place};
 
 use super::boot_failure::BootFailure;
 use super::deployment::Deployment;
+use super::policy::burst::Held;
 use crate::instance::Instance;
 use crate::model::StartKind;
 
@@ -132,16 +133,16 @@ impl Deployment {
 }
 
 impl Lease {
-    /// Returns the instance, which is healthy and can serve the next request.
-    pub fn release(mut self) {
+    /// Returns the instance, which is healthy and can serve the next request. Its handler took `run` for this one.
+    pub fn release(mut self, run: Duration) {
         if let Some(instance) = self.instance.take() {
             let now = Instant::now();
-            let took = now.saturating_duration_since(self.since);
+            let lease = now.saturating_duration_since(self.since);
             let (given, may_start) = {
                 let mut pool = self.deployment.pool.lock();
                 let given = match self.start_kind {
-                    StartKind::Warm => pool.release(instance, now, took),
-                    _ => pool.release_first(instance, now, took),
+                    StartKind::Warm => pool.release(instance, now, Held { lease, run }),
+                    _ => pool.release_first(instance, now, lease),
                 };
                 (given, pool.may_start())
             };

@@ -14,7 +14,7 @@ mod types;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::policy::burst::Load;
+use super::policy::burst::{Held, Load};
 use super::policy::periodic::Rhythm;
 
 pub use ending::Tick;
@@ -191,18 +191,17 @@ impl<I, W> Pool<I, W> {
         self.limits.min.max(u32::from(held))
     }
 
-    /// A lease of length `took` ended and the instance is healthy: it goes to the longest waiting request, else it is
-    /// idle.
+    /// A lease ended and the instance is healthy: it goes to the longest waiting request, else it is idle.
     #[inline]
-    pub fn release(&mut self, instance: I, now: Instant, took: Duration) -> Option<(W, I)> {
-        self.load.run.sample(took);
+    pub fn release(&mut self, instance: I, now: Instant, held: impl Into<Held>) -> Option<(W, I)> {
+        self.load.sample(held.into());
         self.progress = now;
         self.put_back(instance, now)
     }
 
     /// The same where the lease was the instance's first.
-    pub fn release_first(&mut self, instance: I, now: Instant, took: Duration) -> Option<(W, I)> {
-        self.load.first.sample(took);
+    pub fn release_first(&mut self, instance: I, now: Instant, lease: Duration) -> Option<(W, I)> {
+        self.load.first.sample(lease);
         self.progress = now;
         self.put_back(instance, now)
     }
@@ -212,7 +211,7 @@ impl<I, W> Pool<I, W> {
     pub fn discard(&mut self, now: Instant, took: Duration) {
         debug_assert!(self.busy > 0, "a lease ended that did not begin");
         self.busy = self.busy.saturating_sub(1);
-        self.load.run.at_least(took);
+        self.load.cut_short(took);
         self.progress = now;
     }
 

@@ -185,6 +185,7 @@ mod tests {
             min,
             queue: 0,
             idle_timeout: Duration::from_secs(idle_timeout_s),
+            processors: 2,
             controllers: Controllers::default(),
         };
         limits.with_max(max)

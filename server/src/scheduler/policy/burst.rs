@@ -9,16 +9,19 @@
 //! w·R > S·(b·m + m(m−1)/2)
 //! ```
 //!
-//! where `S` has what a start costs in all: the fork, and what the new process's first run takes longer than those after it, for the pages
-//! that it shares with its template until it writes to them. `R` is of runs after the first: instances that are all new would seem to be
-//! a slow function, which seems to need more of them.
+//! where `S` has what a start costs in all: the fork, and what the new process's first lease takes longer than those after it, for the
+//! pages that it shares with its template until it writes to them. `R` is of runs after the first: instances that are all new would seem
+//! to be a slow function, which seems to need more of them. Up to as many instances as there are processors `R` is the whole of a lease.
+//! Beyond that it is the handler's time only: what handing a request over and back takes is processors' work, which more instances do
+//! not get done sooner, and while they wait for one another the more there are, the more would seem to be needed.
 //!
 //! One request is never given more than one start. A hundred calls of 1 s get a hundred starts; a hundred calls of
 //! 50 µs get three, which serve them sooner than more could be started; a short call that finds one busy instance waits
 //! for it.
 //!
 //! `R` is what was measured, but no less than what is seen now: while nothing ends, requests under way have run for at
-//! least the time since the last progress. This is what a wrong guess is corrected by: a wait costs at most about as much
+//! least the time since the last progress, less the time in which none of them was expected to end. This is what a wrong guess is
+//! corrected by: a wait costs at most about as much
 //! as the start that would have avoided it (the ski-rental argument: Karlin, Manasse, Rudolph, Sleator, "Competitive
 //! snoopy caching", Algorithmica 1988), whatever was believed before.
 
@@ -32,14 +35,33 @@ pub const ASSUMED_START: Duration = Duration::from_millis(1);
 /// template, a clock too coarse), not of what the next start will cost.
 const START_BOUNDS: (Duration, Duration) = (Duration::from_micros(100), Duration::from_millis(50));
 
-/// Most that a first run is taken to last longer for being the first. What goes beyond it is the calls' doing: they may differ by seconds.
+/// Most that a first lease is taken to last longer for being the first, and most of any in which no end is expected. What goes beyond it is
+/// the calls' doing: they may differ by seconds.
 const FIRST_MOST: Duration = Duration::from_millis(2);
+
+/// How long a lease was held, for an invocation that ended well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    /// All of it.
+    pub lease: Duration,
+    /// The handler's part.
+    pub run: Duration,
+}
+
+impl From<Duration> for Held {
+    /// By the handler alone.
+    fn from(run: Duration) -> Self {
+        Self { lease: run, run }
+    }
+}
 
 /// What is learned of a function's starts and runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Load {
-    /// From lease to release, but for an instance's first.
+    /// The handler's part of a lease, but for an instance's first.
     pub run: Mean,
+    /// From lease to release, likewise.
+    pub lease: Mean,
     /// The same of an instance's first.
     pub first: Mean,
     /// FORK to READY, divided by the starts that shared the template meanwhile.
@@ -47,6 +69,19 @@ pub struct Load {
 }
 
 impl Load {
+    /// Takes in a lease that was not its instance's first.
+    #[inline]
+    pub fn sample(&mut self, held: Held) {
+        self.run.sample(held.run);
+        self.lease.sample(held.lease);
+    }
+
+    /// Takes in a lease that was ended before its time.
+    pub fn cut_short(&mut self, lease: Duration) {
+        self.run.at_least(lease);
+        self.lease.at_least(lease);
+    }
+
     /// The start cost to count with.
     pub fn start_cost(&self) -> Duration {
         let (least, most) = START_BOUNDS;
@@ -54,19 +89,27 @@ impl Load {
         start.clamp(least, most) + self.first_more()
     }
 
-    /// What a first run takes longer than others, where both are known.
+    /// What a first lease takes longer than others, where both are known.
     fn first_more(&self) -> Duration {
-        match (self.first.get(), self.run.get()) {
-            (Some(first), Some(run)) => first.saturating_sub(run).min(FIRST_MOST),
+        match (self.first.get(), self.lease.get()) {
+            (Some(first), Some(lease)) => first.saturating_sub(lease).min(FIRST_MOST),
             _ => Duration::ZERO,
         }
     }
 
-    /// The run time to count with, `seen` being how long nothing has ended while something ran. One whose instances have run only once has
-    /// their first runs; one that was never called is taken to run as long as a start: that starts some instances at once, not one for each.
-    fn run_time(&self, seen: Duration) -> Duration {
-        let run = self.run.get().or(self.first.get());
-        run.unwrap_or(self.start_cost()).max(seen)
+    /// How long nothing need end though all goes as ever.
+    fn unsurprising(&self) -> Duration {
+        let longest = self.first.get().max(self.lease.get());
+        longest.unwrap_or_default().min(FIRST_MOST)
+    }
+
+    /// The time to count with, a lease's or a run's, `seen` being how long nothing has ended while something ran. One whose instances have
+    /// run only once has their first leases; one that was never called is taken to run as long as a start: that starts some instances at
+    /// once, not one for each.
+    fn counted(&self, time: Mean, seen: Duration) -> Duration {
+        let known = time.get().or(self.first.get());
+        let known = known.unwrap_or(self.start_cost());
+        known.max(seen.saturating_sub(self.unsurprising()))
     }
 }
 
@@ -77,6 +120,8 @@ pub struct Queue {
     pub waiting: u32,
     /// Instances at work.
     pub busy: u32,
+    /// Processors of the host.
+    pub processors: u32,
     /// Time since the last progress, while something is at work: see the module.
     pub seen: Duration,
 }
@@ -89,13 +134,19 @@ fn done_before(m: f64, busy: u32, start: f64) -> f64 {
 /// How many starts should be under way for this queue, at most one for each who waits. At least one when there is nobody
 /// else to serve them.
 pub fn starts_wanted(load: &Load, queue: Queue) -> u32 {
-    let Queue {
-        waiting,
-        busy,
-        seen,
-    } = queue;
-    let start = load.start_cost().as_secs_f64();
-    let work = f64::from(waiting) * load.run_time(seen).as_secs_f64();
+    let Queue { waiting, busy, .. } = queue;
+    let start = load.start_cost();
+    let paying = |time| greatest_that_pays(load.counted(time, queue.seen), start, queue);
+    let for_processors = queue.processors.saturating_sub(busy);
+    let m = paying(load.run).max(paying(load.lease).min(for_processors));
+    let least = u32::from(busy == 0 && waiting > 0);
+    m.max(least)
+}
+
+fn greatest_that_pays(time: Duration, start: Duration, queue: Queue) -> u32 {
+    let Queue { waiting, busy, .. } = queue;
+    let start = start.as_secs_f64();
+    let work = f64::from(waiting) * time.as_secs_f64();
     // The greatest m with done_before(m) < work: the positive root of m²/2 + (b − ½)·m − work/S, rounded down to a whole
     // number below it.
     let half = f64::from(busy) - 0.5;
@@ -105,8 +156,7 @@ pub fn starts_wanted(load: &Load, queue: Queue) -> u32 {
     while m > 0.0 && done_before(m, busy, start) >= work {
         m -= 1.0;
     }
-    let least = u32::from(busy == 0 && waiting > 0);
-    (m as u32).max(least)
+    m as u32
 }
 
 /// How long nothing must have ended for one start more than `starting` to pay; `None` when no wait will lead to one, since
@@ -119,7 +169,7 @@ pub fn pays_after(load: &Load, queue: Queue, starting: u32) -> Option<Duration> 
     let start = load.start_cost().as_secs_f64();
     let needed = done_before(m, queue.busy, start) / f64::from(queue.waiting);
     // A nanosecond more, since the comparison is strict, and a thousandth against rounding.
-    Some(Duration::from_secs_f64(needed * 1.001) + Duration::from_nanos(1))
+    Some(load.unsurprising() + Duration::from_secs_f64(needed * 1.001) + Duration::from_nanos(1))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ fn load(run: Option<Duration>, start: Duration) -> Load {
     let mut load = Load::default();
     load.start.sample(start);
     if let Some(run) = run {
-        load.run.sample(run);
+        load.sample(run.into());
     }
     load
 }
@@ -21,6 +21,7 @@ fn queue(waiting: u32, busy: u32) -> Queue {
     Queue {
         waiting,
         busy,
+        processors: 2,
         seen: Duration::ZERO,
     }
 }
@@ -55,6 +56,42 @@ fn a_start_costs_what_its_first_run_takes_longer() {
     rare.first.sample(Duration::from_secs(1));
     assert_eq!(rare.start_cost(), MS);
     assert_eq!(starts_wanted(&rare, queue(100, 0)), 100);
+}
+
+#[test]
+fn handing_over_is_shared_by_as_many_instances_as_processors() {
+    let mut load = load(None, MS);
+    // Where many instances wait for one another's processors.
+    load.sample(Held {
+        lease: MS * 2,
+        run: MS / 20,
+    });
+    assert_eq!(starts_wanted(&load, queue(100, 0)), 3);
+    assert_eq!(starts_wanted(&load, queue(100, 1)), 2);
+    assert_eq!(starts_wanted(&load, queue(10, 2)), 0);
+    let many = Queue {
+        processors: 64,
+        ..queue(100, 0)
+    };
+    assert_eq!(starts_wanted(&load, many), 20);
+    // The handler itself is slow.
+    load.run.sample(Duration::from_secs(10));
+    assert_eq!(starts_wanted(&load, queue(100, 0)), 100);
+}
+
+#[test]
+fn nobody_is_surprised_before_a_lease_is_expected_to_end() {
+    let mut load = load(Some(MS / 20), MS);
+    load.first.sample(MS);
+    let mut queue = queue(100, 2);
+    queue.seen = MS;
+    assert_eq!(starts_wanted(&load, queue), 1, "as if nothing were seen");
+    queue.seen = MS * 2;
+    assert!(starts_wanted(&load, queue) > 6);
+    // One that imports at its first call says nothing of those that follow it.
+    load.first.sample(Duration::from_secs(60));
+    queue.seen = MS * 3;
+    assert!(starts_wanted(&load, queue) > 4);
 }
 
 #[test]
@@ -134,6 +171,7 @@ fn simulate(mut load: Load, calls: u32, run: Duration, start: Duration) -> (u32,
         let queue = Queue {
             waiting,
             busy,
+            processors: 2,
             seen,
         };
         let due = starts_wanted(&load, queue).saturating_sub(starting);
@@ -158,7 +196,7 @@ fn simulate(mut load: Load, calls: u32, run: Duration, start: Duration) -> (u32,
             Event::Start => starting -= 1,
             Event::Run => {
                 busy -= 1;
-                load.run.sample(run);
+                load.sample(run.into());
                 (progress, seen) = (now, Duration::ZERO);
             }
             Event::PaysAfter => {

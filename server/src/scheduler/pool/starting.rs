@@ -29,6 +29,7 @@ impl<I, W> Pool<I, W> {
         Queue {
             waiting: self.counts().queued,
             busy: self.busy,
+            processors: self.limits.processors,
             // Something has ended since: the observation is outdated.
             seen: if since == self.progress {
                 seen

@@ -24,6 +24,7 @@ fn limits(max: u32, min: u32, queue: u32) -> Limits {
         min,
         queue,
         idle_timeout: Duration::from_secs(10),
+        processors: 2,
         controllers: Controllers::default(),
     }
 }

@@ -6,6 +6,7 @@ use crate::model::FunctionSpec;
 use crate::scheduler::policy::burst::Load;
 use crate::scheduler::policy::controllers::Controllers;
 use crate::scheduler::policy::periodic::Rhythm;
+use crate::system::cores;
 
 /// The limits of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct Limits {
     pub queue: u32,
     /// How long an instance may be idle.
     pub idle_timeout: Duration,
+    /// Processors of the host, which its instances share.
+    pub processors: u32,
     /// The active controllers.
     pub controllers: Controllers,
 }
@@ -39,6 +42,7 @@ impl Limits {
                 .saturating_mul(QUEUE_PER_INSTANCE)
                 .max(QUEUE_MIN),
             idle_timeout: Duration::from_secs(spec.idle_timeout_s.into()),
+            processors: cores(),
             controllers,
         }
     }

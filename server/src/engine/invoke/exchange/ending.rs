@@ -1,7 +1,7 @@
 //! The end of an exchange: what happens to the instance, and the record for the history.
 
 use std::mem;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hearth_abi::monotonic_ns;
 use jiff::Timestamp;
@@ -122,7 +122,8 @@ impl Exchange {
                     text: LEFTOVER.into(),
                 });
             } else if keep {
-                lease.release();
+                let run = self.invocation.record.stages_us.run;
+                lease.release(Duration::from_micros(run));
             }
         }
         self.invocation.record.stages_us.total = micros(ended - self.invocation.received);
