@@ -18,6 +18,10 @@ pub enum Scheduling {
     Patient,
 }
 
+/// What a thread was before it was [boosted](boost).
+#[derive(Debug)]
+pub struct Ordinary(libc::sched_attr);
+
 /// The longest time slice that the kernel gives.
 const LONGEST_SLICE: Duration = Duration::from_millis(100);
 
@@ -45,9 +49,53 @@ pub fn schedule(thread: Pid, scheduling: Scheduling) -> io::Result<()> {
             attributes.sched_runtime = nanoseconds(LONGEST_SLICE);
         }
     }
+    set(thread, &attributes)
+}
+
+/// Makes a thread [real-time](Scheduling::RealTime) for a while.
+///
+/// # Errors
+/// As for [`schedule`]; also if it is not one of the ordinary ones.
+pub fn boost(thread: Pid) -> io::Result<Ordinary> {
+    let before = attributes(thread)?;
+    if before.sched_policy != libc::SCHED_OTHER as u32 {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    schedule(thread, Scheduling::RealTime)?;
+    Ok(Ordinary(before))
+}
+
+impl Ordinary {
+    /// Makes it that again, with the niceness that it has given itself meanwhile. A thread that has left the policy is left alone.
+    ///
+    /// # Errors
+    /// It has ended, or the kernel refuses.
+    pub fn restore(&self, thread: Pid) -> io::Result<()> {
+        if attributes(thread)?.sched_policy != libc::SCHED_RR as u32 {
+            return Ok(());
+        }
+        let mut before = self.0;
+        before.sched_nice = rustix::process::getpriority_process(Some(thread))?;
+        set(thread, &before)
+    }
+}
+
+fn attributes(thread: Pid) -> io::Result<libc::sched_attr> {
+    // SAFETY: a C struct of integers, for which zero is a valid value.
+    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
+    let (number, size) = (thread.as_raw_nonzero().get(), size_of::<libc::sched_attr>());
+    let to = &raw mut attributes;
+    // SAFETY: the kernel writes at most `size` bytes there.
+    match unsafe { libc::syscall(libc::SYS_sched_getattr, number, to, size, 0) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(attributes),
+    }
+}
+
+fn set(thread: Pid, attributes: &libc::sched_attr) -> io::Result<()> {
     let thread = thread.as_raw_nonzero().get();
     // SAFETY: the kernel reads `size` bytes of `attributes`, which outlives the call.
-    match unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const attributes, 0) } {
+    match unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const *attributes, 0) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
     }

@@ -189,6 +189,17 @@ pub fn priority(thread: u32) -> Option<i64> {
     fields.split(' ').nth(15)?.parse().ok()
 }
 
+/// The [priorities](priority) of a process's threads, its first one's first; of one that has ended there is none.
+pub fn priorities(process: u32) -> Vec<i64> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task"));
+    let threads = tasks.into_iter().flatten().flatten();
+    let mut numbers: Vec<u32> = threads
+        .filter_map(|task| task.file_name().to_str()?.parse().ok())
+        .collect();
+    numbers.sort_unstable_by_key(|number| (*number != process, *number));
+    numbers.into_iter().filter_map(priority).collect()
+}
+
 /// Whether the process runs: it is there, and no zombie.
 pub fn is_alive(pid: u32) -> bool {
     Process::of(pid).is_some_and(|process| !process.is_zombie())

@@ -8,6 +8,7 @@
 mod cpuset;
 mod leaf;
 mod processes;
+pub(crate) mod real_time;
 mod tree;
 mod v1;
 mod v2;

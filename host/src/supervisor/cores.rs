@@ -79,6 +79,7 @@ impl Supervisor {
         let failed = |error: io::Error| SandboxError::step("cpuset", error);
         let wanted = cores::of_mask(mask);
         self.cores.check(&wanted)?;
+        self.end_boosts(target.key);
         let Some(live) = self.live.get(&target.key) else {
             return Err(SandboxError::Gone);
         };

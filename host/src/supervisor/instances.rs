@@ -27,6 +27,8 @@ impl Supervisor {
             return;
         };
         let (leaf, uid) = (live.leaf(target.leaf), live.uid);
+        // Its request is on the way.
+        self.boost(target, uid);
         let Some(pid) = number(target.pid) else {
             return;
         };
@@ -185,6 +187,7 @@ impl Supervisor {
 
     /// Lets an instance have no more than so much of a processor.
     pub(super) fn limit_cpu(&mut self, target: Target, quota_us: u32) {
+        self.end_boosts(target.key);
         let Some(live) = self.sandbox_of(target) else {
             return;
         };

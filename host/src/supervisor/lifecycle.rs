@@ -269,6 +269,7 @@ impl Supervisor {
         self.reap_builder(key);
         self.later(key, OTHER_INSTANCE_CGROUPS, move |supervisor| {
             supervisor.fill_pool(key, INSTANCE_CGROUP_POOL - 1);
+            supervisor.allow_boosts(key);
         });
     }
 }

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
 use std::process::Child;
 use std::rc::Rc;
+use std::time::Instant;
 
 use hearth_init::criu::{Outside, RESTORE_LOG, WORK, last_words};
 use hearth_init::fields::Fields as _;
@@ -72,6 +73,8 @@ pub(super) struct LiveSandbox {
     pub(super) prepared: Vec<LeafNumber>,
     /// Instances that are stopped, and whether others are with them.
     pub(super) frozen: HashMap<LeafNumber, bool>,
+    /// From when on one of its instances may be boosted; none where the kernel does not let it.
+    pub(super) boosted_from: Option<Instant>,
     /// Number of instance cgroups created so far; used to name them.
     pub(super) instance_cgroups: u64,
     /// Nothing of it runs any more.

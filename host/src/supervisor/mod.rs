@@ -14,11 +14,14 @@
 //!
 //! - [`requests`]: what the server asks for; [`instances`]: of it, what concerns one instance. [`outbound`]: a network.
 //!   [`cores`]: who has cores for itself.
-//! - [`jobs`]: what it does later. [`priority`]: that of the server's threads.
+//! - [`jobs`]: what it does later. [`priority`]: that of the server's threads; [`boost`]: that of
+//!   instances that start.
 //! - [`lifecycle`] and [`ending`]: the transitions of a sandbox; [`live`]: one sandbox; [`site`]: its cgroups and directory;
 //!   [`launch`]: starts `hearth-init`, which builds it and is its PID 1; [`prewarmed`]: pre-warmed sandboxes for restores.
 
 mod attach;
+mod boost;
+mod closing;
 mod cores;
 mod ending;
 mod instances;
@@ -33,7 +36,6 @@ mod requests;
 mod site;
 
 use std::collections::HashMap;
-use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, mpsc};
@@ -42,6 +44,7 @@ use std::time::{Duration, Instant};
 use rustix::event::EventfdFlags;
 use rustix::event::epoll::{self, EventData, EventFlags};
 
+use self::boost::Boosts;
 use self::cores::Cores;
 use self::jobs::Scheduled;
 use self::live::LiveSandbox;
@@ -101,6 +104,7 @@ impl Host {
                 .map_err(io::Error::other)?,
             images: images::start(&self.settings, criu, reporter).map_err(io::Error::other)?,
             cores: Cores::default(),
+            boosts: Boosts::default(),
             gateway: to_gateway,
             gateway_heard: Instant::now(),
             host: self,
@@ -131,6 +135,7 @@ struct Supervisor {
     network: Helper<()>,
     chains: Helper<Chains>,
     cores: Cores,
+    boosts: Boosts,
     /// By which sandboxes have a network.
     gateway: Option<ToIt>,
     /// When it has last done something that was waited for.
@@ -234,26 +239,6 @@ impl Supervisor {
         Ok(())
     }
 
-    /// The server is gone, or is not to be listened to any more: so is everything.
-    fn hang_up(&mut self) {
-        self.server.hang_up(&self.epoll);
-        self.close();
-    }
-
-    /// Ends everything, and says why.
-    fn give_up(&mut self, why: HostProcessError) {
-        self.failed.get_or_insert(why);
-        self.hang_up();
-    }
-
-    fn close(&mut self) {
-        self.closing = true;
-        let keys: Vec<_> = self.live.keys().copied().collect();
-        for key in keys {
-            self.destroy(key);
-        }
-    }
-
     fn on_news(&mut self, news: &mpsc::Receiver<News>) {
         while let Ok(news) = news.try_recv() {
             match news {
@@ -266,35 +251,6 @@ impl Supervisor {
                     self.server.send(Reply::Connection(sequence), ends.into());
                 }
             }
-        }
-    }
-
-    /// Nothing is left, and nothing will come.
-    fn done(&self) -> bool {
-        let is_reaping = self.jobs.iter().any(|job| job.of.is_none());
-        self.closing && self.live.is_empty() && !is_reaping
-    }
-
-    /// Removes what is not any one sandbox's.
-    fn finish(mut self, gateway: Option<Gateway>) {
-        // After an error there may be some; they die with this thread at the latest.
-        for live in self.live.values() {
-            live.kill();
-        }
-        // Its interface and table on the host end with it.
-        drop(gateway);
-        if let Err(error) = self
-            .host
-            .top
-            .leave_shared_cores()
-            .and_then(|()| self.host.top.remove())
-        {
-            tracing::warn!(%error, "cannot remove the sandboxes' cgroup");
-        }
-        // The directory may have been removed with the one it is in.
-        let _ = fs::remove_dir_all(&self.host.dir);
-        for sequence in std::mem::take(&mut self.closed) {
-            self.say(Reply::Done(sequence));
         }
     }
 }

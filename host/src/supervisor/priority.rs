@@ -17,7 +17,7 @@ impl Supervisor {
     /// Gives a thread the raised priority, or that of this process. The server names the thread: only those of its own user
     /// are touched. The kernel leaves other threads at least a twentieth of each second (`sched_rt_runtime_us`), and the
     /// server's own policy far more.
-    pub(super) fn prioritize(&self, thread: u32, raised: bool) {
+    pub(super) fn prioritize(&mut self, thread: u32, raised: bool) {
         let Some(server) = self.host.settings.server else {
             return;
         };
@@ -27,6 +27,7 @@ impl Supervisor {
         let Ok(ordinary) = rustix::process::getpriority_process(None) else {
             return;
         };
+        self.want_boosts(raised);
         // Without the capability, as in some containers, or when the thread has ended, it stays as it is.
         if !raised {
             let _ = schedule(thread, Scheduling::Fair(ordinary, SLICE));

@@ -94,6 +94,7 @@ impl Site<'_> {
             sweep_is_due: false,
             prepared: Vec::new(),
             frozen: HashMap::new(),
+            boosted_from: None,
             instance_cgroups: 0,
             gone: false,
             destroying: false,

@@ -12,6 +12,7 @@ mod access;
 mod accounts;
 mod audit;
 mod bodies;
+mod boosts;
 mod bytecode;
 mod chains;
 mod code_edit;
