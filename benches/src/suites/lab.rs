@@ -10,7 +10,7 @@ mod open;
 mod tail;
 mod wrk;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use hearth_lab::load::process::Generator;
@@ -131,9 +131,9 @@ fn load(
 }
 
 /// For so long.
-fn closed(ms: u64) -> Schedule {
+fn closed(lasts: Duration) -> Schedule {
     Schedule::Closed {
-        duration_ms: Some(ms),
+        duration_ms: Some(lasts.as_millis() as u64),
         count: None,
     }
 }

@@ -48,7 +48,7 @@ const QUICK_BUSY_MS: [f64; 2] = [0.1, 0.2];
 /// Trials are repeats in calls; a repeat's execution is the mean of so many invocations.
 const CALLS: usize = 15;
 const REPEATS: usize = 3;
-const INVOCATIONS: usize = 3;
+const INVOCATIONS: usize = 6;
 const QUICK_CALLS: usize = 4;
 
 /// Iterations and runs that are timed for the calibration, of which the shortest counts.

@@ -4,6 +4,8 @@
 //! One connection compares what each adds to a request at equal load: there is one request under way. With more, the loop is as fast
 //! as the slower of generator and server, and latency is the connections over the rate.
 
+use std::time::Duration;
+
 use hearth_lab::load::{Report, Sample};
 
 use super::{CPU, P50, P99, RATE, closed, load, wrk};
@@ -22,11 +24,10 @@ pub const LAB: &str = "hearth lab load";
 pub const WRK: &str = "wrk";
 
 /// Turns of each.
-const ROUNDS: usize = 24;
-/// How long one is; wrk takes whole seconds. Where another program runs for some milliseconds, they are the turn's p99: the shorter
-/// the turns, the more of them are spared.
-const SECONDS: u64 = 1;
-const QUICK_MS: u64 = 200;
+const ROUNDS: usize = 120;
+/// How long one is. Where another program runs for some milliseconds they are the turn's p99, so that turns have to be short for most of
+/// them to be spared.
+pub(super) const TURN: Duration = Duration::from_millis(200);
 
 /// The row of a generator.
 pub fn row(connections: usize, generator: &str) -> String {
@@ -75,11 +76,11 @@ pub(super) fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
             for turn in 0..2 {
                 // Either is first in every second round.
                 if (round + turn) % 2 == 0 {
-                    let schedule = closed(scale.pick(SECONDS * 1_000, QUICK_MS));
+                    let schedule = closed(TURN);
                     let (report, samples) = load(&url, connections, schedule)?;
                     ours.push(Turn::of(&report, &samples, connections));
                 } else if has_wrk.is_ok() {
-                    theirs.push(wrk::turn(&url, connections, scale.pick(SECONDS, 1))?);
+                    theirs.push(wrk::turn(&url, connections)?);
                 }
             }
         }

@@ -1,15 +1,21 @@
 //! wrk, which the load generator is compared with: runs it, reads what it prints, and makes percentiles as it does.
 
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use hearth_testkit::figures::cpu_ticks;
+use hearth_testkit::processes::signal;
+use rustix::process::Signal;
 
-use super::generator::Turn;
+use super::generator::{TURN, Turn};
 use crate::process::{Program, bound};
 
-/// How long it may take beyond the time it is told.
+/// How long it would run unless it was interrupted: it takes whole seconds.
+const LONGEST: &str = "30s";
+/// How often it looks whether it was. It prints what there is then.
+const TICK: Duration = Duration::from_millis(100);
+/// How long it may take beyond that.
 const SPARE: Duration = Duration::from_secs(30);
 /// The last line that it prints.
 const LAST: &str = "Transfer/sec:";
@@ -29,16 +35,26 @@ pub(super) fn available() -> Result<(), &'static str> {
     }
 }
 
-/// One turn of whole seconds, on the first processor.
-pub(super) fn turn(url: &str, connections: usize, seconds: u64) -> anyhow::Result<Turn> {
+/// One turn, on the first processor.
+pub(super) fn turn(url: &str, connections: usize) -> anyhow::Result<Turn> {
     let mut command = bound("taskset")?;
     command
         .args(["-c", "0", "wrk", "--latency", "-t", "1"])
         .args(["-c", &connections.to_string()])
-        .args(["-d", &format!("{seconds}s"), url]);
+        .args(["-d", LONGEST, url]);
     let (program, printed) = Program::start_and_collect(&mut command)?;
-    let within = Duration::from_secs(seconds) + SPARE;
-    let text = printed.wait_for(within, |text| text.contains(LAST).then(|| text.to_owned()));
+    std::thread::sleep(TURN - TICK / 2);
+    let asked = Instant::now();
+    let text = loop {
+        // Again, if it was not ready to be asked yet.
+        signal(program.pid(), Signal::INT)?;
+        let text = printed.wait_for(TICK * 2, |text| {
+            text.contains(LAST).then(|| text.to_owned())
+        });
+        if text.is_some() || asked.elapsed() > SPARE {
+            break text;
+        }
+    };
     // It has done its work, and is not gone yet, or waits to be asked for its end.
     let cpu = cpu_ticks(program.pid());
     let text = text.with_context(|| format!("wrk: it said: {}", printed.text()))?;
