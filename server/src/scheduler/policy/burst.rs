@@ -12,18 +12,18 @@
 //! where `S` has what a start costs in all: the fork, and what the new process's first lease takes longer than those after it, for the
 //! pages that it shares with its template until it writes to them. `R` is of runs after the first: instances that are all new would seem
 //! to be a slow function, which seems to need more of them. Up to as many instances as there are processors `R` is the whole of a lease.
-//! Beyond that it is the handler's time only: what handing a request over and back takes is processors' work, which more instances do
-//! not get done sooner, and while they wait for one another the more there are, the more would seem to be needed.
+//! Beyond that it is the handler's time only. What handing a request over and back takes is processors' work, which more instances do
+//! not get done sooner; it gets longer where they wait for one another, so that the more there are, the more would seem to be needed.
+//! If it takes longer than that, somebody was waited for, such as a client that reads a stream, and the whole lease counts.
 //!
 //! One request is never given more than one start. A hundred calls of 1 s get a hundred starts; a hundred calls of
 //! 50 µs get three, which serve them sooner than more could be started; a short call that finds one busy instance waits
 //! for it.
 //!
 //! `R` is what was measured, but no less than what is seen now: while nothing ends, requests under way have run for at
-//! least the time since the last progress, less the time in which none of them was expected to end. This is what a wrong guess is
-//! corrected by: a wait costs at most about as much
-//! as the start that would have avoided it (the ski-rental argument: Karlin, Manasse, Rudolph, Sleator, "Competitive
-//! snoopy caching", Algorithmica 1988), whatever was believed before.
+//! least the time since the last progress, less the pause that is usual between two ends. This is what a wrong guess is
+//! corrected by: a wait costs at most about as much as the start that would have avoided it (the ski-rental argument: Karlin,
+//! Manasse, Rudolph, Sleator, "Competitive snoopy caching", Algorithmica 1988), whatever was believed before.
 
 use std::time::Duration;
 
@@ -35,9 +35,12 @@ pub const ASSUMED_START: Duration = Duration::from_millis(1);
 /// template, a clock too coarse), not of what the next start will cost.
 const START_BOUNDS: (Duration, Duration) = (Duration::from_micros(100), Duration::from_millis(50));
 
-/// Most that a first lease is taken to last longer for being the first, and most of any in which no end is expected. What goes beyond it is
-/// the calls' doing: they may differ by seconds.
+/// Most that a first lease is taken to last longer for being the first, and longest pause between two ends that is usual. What goes
+/// beyond it is the calls' doing: they may differ by seconds.
 const FIRST_MOST: Duration = Duration::from_millis(2);
+
+/// Most that handing over is taken to last: two or three ticks of the kernel's on a host where processors are waited for.
+const HANDING_OVER_MOST: Duration = Duration::from_millis(10);
 
 /// How long a lease was held, for an invocation that ended well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +61,7 @@ impl From<Duration> for Held {
 /// What is learned of a function's starts and runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Load {
-    /// The handler's part of a lease, but for an instance's first.
+    /// A lease without handing over, but for an instance's first.
     pub run: Mean,
     /// From lease to release, likewise.
     pub lease: Mean,
@@ -72,7 +75,12 @@ impl Load {
     /// Takes in a lease that was not its instance's first.
     #[inline]
     pub fn sample(&mut self, held: Held) {
-        self.run.sample(held.run);
+        let handing_over = held.lease.saturating_sub(held.run);
+        let run = match handing_over <= HANDING_OVER_MOST {
+            true => held.run,
+            false => held.lease,
+        };
+        self.run.sample(run);
         self.lease.sample(held.lease);
     }
 
@@ -97,8 +105,8 @@ impl Load {
         }
     }
 
-    /// How long nothing need end though all goes as ever.
-    fn unsurprising(&self) -> Duration {
+    /// The longest pause between two ends that is usual.
+    fn usual_pause(&self) -> Duration {
         let longest = self.first.get().max(self.lease.get());
         longest.unwrap_or_default().min(FIRST_MOST)
     }
@@ -109,7 +117,7 @@ impl Load {
     fn counted(&self, time: Mean, seen: Duration) -> Duration {
         let known = time.get().or(self.first.get());
         let known = known.unwrap_or(self.start_cost());
-        known.max(seen.saturating_sub(self.unsurprising()))
+        known.max(seen.saturating_sub(self.usual_pause()))
     }
 }
 
@@ -134,15 +142,16 @@ fn done_before(m: f64, busy: u32, start: f64) -> f64 {
 /// How many starts should be under way for this queue, at most one for each who waits. At least one when there is nobody
 /// else to serve them.
 pub fn starts_wanted(load: &Load, queue: Queue) -> u32 {
-    let Queue { waiting, busy, .. } = queue;
     let start = load.start_cost();
     let paying = |time| greatest_that_pays(load.counted(time, queue.seen), start, queue);
-    let for_processors = queue.processors.saturating_sub(busy);
-    let m = paying(load.run).max(paying(load.lease).min(for_processors));
-    let least = u32::from(busy == 0 && waiting > 0);
-    m.max(least)
+    let for_processors = queue.processors.saturating_sub(queue.busy);
+    let least = u32::from(queue.busy == 0 && queue.waiting > 0);
+    paying(load.run)
+        .max(paying(load.lease).min(for_processors))
+        .max(least)
 }
 
+/// How many starts pay if a request takes `time`, and a start `start`: the module's `m`.
 fn greatest_that_pays(time: Duration, start: Duration, queue: Queue) -> u32 {
     let Queue { waiting, busy, .. } = queue;
     let start = start.as_secs_f64();
@@ -169,7 +178,7 @@ pub fn pays_after(load: &Load, queue: Queue, starting: u32) -> Option<Duration> 
     let start = load.start_cost().as_secs_f64();
     let needed = done_before(m, queue.busy, start) / f64::from(queue.waiting);
     // A nanosecond more, since the comparison is strict, and a thousandth against rounding.
-    Some(load.unsurprising() + Duration::from_secs_f64(needed * 1.001) + Duration::from_nanos(1))
+    Some(load.usual_pause() + Duration::from_secs_f64(needed * 1.001) + Duration::from_nanos(1))
 }
 
 #[cfg(test)]

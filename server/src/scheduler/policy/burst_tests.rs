@@ -74,13 +74,22 @@ fn handing_over_is_shared_by_as_many_instances_as_processors() {
         ..queue(100, 0)
     };
     assert_eq!(starts_wanted(&load, many), 20);
-    // The handler itself is slow.
-    load.run.sample(Duration::from_secs(10));
-    assert_eq!(starts_wanted(&load, queue(100, 0)), 100);
 }
 
 #[test]
-fn nobody_is_surprised_before_a_lease_is_expected_to_end() {
+fn a_call_that_somebody_is_waited_for_in_has_an_instance_of_its_own() {
+    let mut load = load(None, MS);
+    // The handler returns at once, and a client reads what it streams.
+    load.sample(Held {
+        lease: Duration::from_secs(10),
+        run: MS / 20,
+    });
+    assert_eq!(starts_wanted(&load, queue(100, 0)), 100);
+    assert_eq!(starts_wanted(&load, queue(1, 500)), 1);
+}
+
+#[test]
+fn a_pause_that_is_usual_wants_no_more() {
     let mut load = load(Some(MS / 20), MS);
     load.first.sample(MS);
     let mut queue = queue(100, 2);
