@@ -1,6 +1,6 @@
 //! A minute of a function in memory: its first invocations as they are, histograms from then on.
 //!
-//! Most functions are called a few times in a minute, and histograms take 170 KiB: zeroing them takes as long as serving a request.
+//! Most functions are called a few times in a minute, and histograms take 170 KiB: the pages that they touch first cost a request more than its own work.
 
 use super::bounds::recorded_as;
 use super::codec::Counts;
@@ -8,7 +8,7 @@ use super::slice::{Slice, SliceError, count};
 use crate::model::{Stages, StartKind, Status};
 use crate::store::{RollupCounts, RollupRow};
 
-/// Invocations that are kept as they are, of 64 bytes each.
+/// Invocations that are kept as they are: a kilobyte of them.
 const FEW: usize = 16;
 
 /// One invocation, as far as it is counted.

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use super::counters::minute_at;
 use super::{Inner, unreadable};
 use crate::store::{RollupRow, StoreError};
+use crate::turns::give_way;
 
 /// How long after a minute's end it is stored: time for what finished in it to be recorded. What comes later is stored as
 /// a further row of that minute.
@@ -45,6 +46,8 @@ impl Inner {
             let minutes = function.counters.lock().take_before(minute);
             for (minute, finished) in &minutes {
                 rows.push(finished.to_row(*id, *minute).map_err(unreadable)?);
+                // Each takes about as long as a request.
+                give_way();
             }
             taken.push((function, minutes));
         }
