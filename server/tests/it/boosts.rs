@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use hearth_testkit::processes::{priorities, priority};
 use serde_json::{Value, json};
 
-use crate::support::{Client, Server, descendants, eventually, kill};
+use crate::support::{Client, Server, called_seldom, descendants, eventually, kill};
 
 /// Long enough for a machine where other tests run as well.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -41,7 +40,7 @@ async fn an_instance_that_starts_is_real_time_for_a_moment() {
         let client = client.clone();
         async move {
             client.deploy(&name, CODE, json!({})).await;
-            seldom_called(&client, serve).await;
+            called_seldom(&client, "echo", serve, TIMEOUT).await;
             let answer = start(&client, &name).await;
             had(&answer, libc::SCHED_RR).then_some((name, answer))
         }
@@ -62,19 +61,6 @@ async fn an_instance_that_starts_is_real_time_for_a_moment() {
         !had(&next, libc::SCHED_RR) || at.elapsed() >= Duration::from_secs(9),
         "the function's next start is not: {next}"
     );
-}
-
-/// Calls now and then, until the server's threads take precedence for it.
-async fn seldom_called(client: &Client, serve: u32) {
-    let ordinary = priority(std::process::id()).expect("this process runs");
-    eventually("threads are prioritized", TIMEOUT, || async {
-        client.invoke("echo", &json!(1)).await.expect(200);
-        // The pace of the calls, not a wait for something: without a pause they would not come seldom.
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        let mut all = priorities(serve).into_iter();
-        all.any(|priority| priority < ordinary).then_some(())
-    })
-    .await;
 }
 
 /// What the function says of its start.

@@ -13,7 +13,9 @@ use hearth_testkit::program::Program;
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::support::{Server, command, descendants, eventually, is_alive, signal};
+use crate::support::{
+    Server, called_seldom, command, descendants, eventually, goes_first, is_alive, signal,
+};
 
 /// Longest wait for something that takes milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -214,20 +216,9 @@ async fn a_proc_that_hides_processes_hides_none_from_the_server() {
 async fn calls_that_come_seldom_have_the_servers_threads_prioritized() {
     let server = Server::start();
     let (serve, client) = (server.serve_pid(), server.client());
-    let ordinary = priority(std::process::id()).expect("this process runs");
     client.deploy("echo", ECHO, json!({})).await;
-    let is_raised = || {
-        let mut all = priorities(serve).into_iter();
-        all.any(|priority| priority < ordinary)
-    };
-    assert!(!is_raised(), "nobody has called");
-    eventually("threads are prioritized", TIMEOUT, || async {
-        client.invoke("echo", &json!(1)).await.expect(200);
-        // The pace of the calls, not a wait for something: without a pause they would not come seldom.
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        is_raised().then_some(())
-    })
-    .await;
+    assert!(!goes_first(serve), "nobody has called");
+    called_seldom(&client, "echo", serve, TIMEOUT).await;
     // Many at a time.
     let event = json!(1);
     let flood = async {
@@ -236,7 +227,7 @@ async fn calls_that_come_seldom_have_the_servers_threads_prioritized() {
         }
     };
     let lowered = eventually("they are ordinary again", TIMEOUT, || async {
-        (!is_raised()).then_some(())
+        (!goes_first(serve)).then_some(())
     });
     tokio::select! {
         () = flood => {}

@@ -1,6 +1,7 @@
 //! A real server for one test.
 
 mod client;
+mod priority;
 mod proxy;
 mod raw;
 mod stream;
@@ -20,6 +21,7 @@ use hearth_testkit::server::Launch;
 pub use hearth_testkit::server::TOKEN;
 pub use hearth_testkit::skipped::skip;
 pub use hearth_testkit::wait::eventually;
+pub use priority::{called_seldom, goes_first};
 pub use proxy::Proxy;
 pub use raw::{exchange, half_a_request};
 pub use stream::Lines;
