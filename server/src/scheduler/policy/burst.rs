@@ -16,6 +16,10 @@
 //! not get done sooner; it gets longer where they wait for one another, so that the more there are, the more would seem to be needed.
 //! If it takes longer than that, somebody was waited for, such as a client that reads a stream, and the whole lease counts.
 //!
+//! Calls that began together also end together, which the fluid does not see: by it, one of 500 calls of 1 s ends every 2 ms. So the
+//! `m`-th start also pays once nothing has ended for `m·S` beyond the usual pause and `R/b`, the pause between two ends of `b` instances
+//! that are not in step.
+//!
 //! One request is never given more than one start. A hundred calls of 1 s get a hundred starts; a hundred calls of
 //! 50 µs get three, which serve them sooner than more could be started; a short call that finds one busy instance waits
 //! for it.
@@ -111,6 +115,12 @@ impl Load {
         longest.unwrap_or_default().min(FIRST_MOST)
     }
 
+    /// The pause between two ends after which `busy` instances are known to be in step.
+    fn pause_in_step(&self, busy: u32) -> Duration {
+        let run = self.counted(self.run, Duration::ZERO);
+        self.usual_pause() + run / busy.max(1)
+    }
+
     /// The time to count with, a lease's or a run's, `seen` being how long nothing has ended while something ran. One whose instances have
     /// run only once has their first leases; one that was never called is taken to run as long as a start: that starts some instances at
     /// once, not one for each.
@@ -148,7 +158,17 @@ pub fn starts_wanted(load: &Load, queue: Queue) -> u32 {
     let least = u32::from(queue.busy == 0 && queue.waiting > 0);
     paying(load.run)
         .max(paying(load.lease).min(for_processors))
+        .max(waited_out(load, start, queue))
         .max(least)
+}
+
+/// How many starts at `start` were waited out: the module's `m·S`.
+fn waited_out(load: &Load, start: Duration, queue: Queue) -> u32 {
+    let beyond = queue.seen.saturating_sub(load.pause_in_step(queue.busy));
+    let starts = beyond.as_secs_f64() / start.as_secs_f64();
+    // Strictly more, as in the inequality.
+    let m = (starts.ceil() - 1.0).max(0.0);
+    m.min(f64::from(queue.waiting)) as u32
 }
 
 /// How many starts pay if a request takes `time`, and a start `start`: the module's `m`.
@@ -178,7 +198,10 @@ pub fn pays_after(load: &Load, queue: Queue, starting: u32) -> Option<Duration> 
     let start = load.start_cost().as_secs_f64();
     let needed = done_before(m, queue.busy, start) / f64::from(queue.waiting);
     // A nanosecond more, since the comparison is strict, and a thousandth against rounding.
-    Some(load.usual_pause() + Duration::from_secs_f64(needed * 1.001) + Duration::from_nanos(1))
+    let after = |pause, needed: f64| {
+        pause + Duration::from_secs_f64(needed * 1.001) + Duration::from_nanos(1)
+    };
+    Some(after(load.usual_pause(), needed).min(after(load.pause_in_step(queue.busy), m * start)))
 }
 
 #[cfg(test)]

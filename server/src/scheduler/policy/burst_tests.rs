@@ -248,6 +248,28 @@ fn long_calls_after_a_history_of_short_ones_all_get_an_instance_soon() {
     }
 }
 
+#[test]
+fn nobody_waits_for_long_calls_in_step() {
+    // A start is counted with more than the template takes for it.
+    let short = load(Some(MS / 20), 3 * MS);
+    let (started, taken_up) = simulate(short, 500, Duration::from_secs(1), MS);
+    assert_eq!(started, 500);
+    assert!(taken_up < 600 * MS, "{taken_up:?}");
+}
+
+#[test]
+fn what_was_waited_out_starts_one_more() {
+    let long = load(Some(Duration::from_secs(1)), MS);
+    let mut queue = queue(2, 1_000);
+    // A pause of 2 ms is usual, two ends are 1 ms apart where the calls are not in step, and a start takes 1 ms.
+    let wait = pays_after(&long, queue, 0).unwrap();
+    assert!(wait > 4 * MS && wait < 5 * MS, "{wait:?}");
+    queue.seen = 4 * MS;
+    assert_eq!(starts_wanted(&long, queue), 1, "as of the fluid");
+    queue.seen = 6 * MS;
+    assert_eq!(starts_wanted(&long, queue), 2);
+}
+
 proptest! {
     /// Everybody is served, and soon: no later than a small multiple of what starting an instance for each would have
     /// taken, or of what the starts that were made took, whatever was believed of the run time.
