@@ -5,8 +5,9 @@ use serde::Serialize;
 use super::trials::{Repeat, Trials};
 use super::unit::Unit;
 use crate::statistics::duet::{compare, trials_until};
-use crate::statistics::family::{sign_test, verdicts};
+use crate::statistics::family::verdicts;
 use crate::statistics::quantile::median;
+use crate::statistics::signed_rank::signed_rank;
 use crate::statistics::{Bootstrap, Comparison, Verdict};
 
 /// An event with which both versions ran.
@@ -97,10 +98,10 @@ pub fn benchmarks(
         .collect();
     let confidence = bootstrap.confidence;
     let found = judged(&benchmarks, confidence, |one| {
-        Some((one.comparison?, sign_test(&one.trials.pairs(unit))))
+        Some((one.comparison?, signed_rank(&one.trials.pairs(unit))))
     });
     let controls = judged(&benchmarks, confidence, |one| {
-        Some((one.control?, sign_test(&one.trials.controls(unit))))
+        Some((one.control?, signed_rank(&one.trials.controls(unit))))
     });
     let changes = |verdict: &Verdict| verdict.is_change();
     let is_noisy = controls.iter().flatten().any(changes);

@@ -2,12 +2,12 @@
 //!
 //! An interval at 99 % excludes 0 by chance for one in a hundred benchmarks that have not changed, so that a suite of a hundred reports a
 //! change nearly always. ElastiBench decides each benchmark by its interval alone. Here a change must also stand among the others: by
-//! the sign test of its trials, with Holm's correction (*A Simple Sequentially Rejective Multiple Test Procedure*, 1979), all changes of
+//! the [`signed_rank`] test of its trials, with Holm's correction (*A Simple Sequentially Rejective Multiple Test Procedure*, 1979), all changes of
 //! an experiment together are there by chance with at most the probability that one interval is wrong with.
 
 use serde::{Deserialize, Serialize};
 
-use super::duet::{Comparison, Decision, Trial};
+use super::duet::{Comparison, Decision};
 
 /// What is said of a benchmark among the others of its experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,25 +30,7 @@ impl Verdict {
     }
 }
 
-/// The two-sided p-value of the sign test: how probable it is that at least so uneven a number of trials is slower or faster if either
-/// is equally likely. Trials without a difference do not count; 1 if none does.
-pub fn sign_test(trials: &[Trial]) -> f64 {
-    let changes = || trials.iter().filter_map(Trial::change);
-    let slower = changes().filter(|change| *change > 0.0).count();
-    let faster = changes().filter(|change| *change < 0.0).count();
-    let count = slower + faster;
-    // The sum of the binomial distribution's tail, from the end: each term is the one before times a ratio. By logarithms, because
-    // the first is too small for a number of its own with more than a thousand trials.
-    let mut ln_term = count as f64 * 0.5_f64.ln();
-    let mut sum = 0.0;
-    for k in 0..=slower.min(faster) {
-        sum += ln_term.exp();
-        ln_term += ((count - k) as f64 / (k + 1) as f64).ln();
-    }
-    (2.0 * sum).min(1.0)
-}
-
-/// The verdicts on the benchmarks of one experiment, each a comparison and its [`sign_test`]. `confidence` is that of the intervals.
+/// The verdicts on the benchmarks of one experiment, each a comparison and the p-value of its [`signed_rank`] test. `confidence` is that of the intervals.
 pub fn verdicts(found: &[(Comparison, f64)], confidence: f64) -> Vec<Verdict> {
     let alpha = 1.0 - confidence;
     let mut order: Vec<usize> = (0..found.len()).collect();
@@ -72,7 +54,8 @@ pub fn verdicts(found: &[(Comparison, f64)], confidence: f64) -> Vec<Verdict> {
 #[cfg(test)]
 mod tests {
     use super::super::bootstrap::Bootstrap;
-    use super::super::duet::compare;
+    use super::super::duet::{Trial, compare};
+    use super::super::signed_rank::signed_rank;
     use super::*;
 
     /// 45 trials of each of a hundred benchmarks, as one experiment of 3 repeats in 15 calls has them. The second version takes `factor`
@@ -106,7 +89,7 @@ mod tests {
                 })
                 .collect();
             let comparison = compare(&trials, &bootstrap).expect("enough trials");
-            (comparison, sign_test(&trials))
+            (comparison, signed_rank(&trials))
         };
         let found: Vec<_> = (0..100).map(&mut benchmark).collect();
         verdicts(&found, bootstrap.confidence)
@@ -132,32 +115,6 @@ mod tests {
         assert_eq!(count(&found, Verdict::Faster), 0);
         assert_eq!(count(&experiment(5, 1.10), Verdict::Slower), 100);
         assert_eq!(count(&experiment(6, 0.90), Verdict::Faster), 100);
-    }
-
-    #[test]
-    fn the_sign_test_is_binomial() {
-        let trials = |slower: usize, faster: usize, same: usize| {
-            let trial = |second: f64| Trial { first: 2.0, second };
-            let mut all = vec![trial(3.0); slower];
-            all.extend(vec![trial(1.0); faster]);
-            all.extend(vec![trial(2.0); same]);
-            all
-        };
-        // scipy.stats.binomtest(k, n).pvalue
-        for (slower, faster, expected) in [
-            (10, 0, 0.001_953_125),
-            (0, 10, 0.001_953_125),
-            (2, 8, 0.109_375),
-            (5, 5, 1.0),
-            (36, 9, 6.574_663_245_828_56e-5),
-        ] {
-            let found = sign_test(&trials(slower, faster, 3));
-            assert!(
-                (found - expected).abs() < 1e-9,
-                "{slower}, {faster}: {found}"
-            );
-        }
-        assert_eq!(sign_test(&[]), 1.0);
     }
 
     #[test]

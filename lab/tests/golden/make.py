@@ -14,7 +14,7 @@ import warnings
 import numpy as np
 import scipy
 from scipy.special import ndtri
-from scipy.stats import bootstrap
+from scipy.stats import PermutationMethod, bootstrap, wilcoxon
 
 HERE = pathlib.Path(__file__).parent
 
@@ -88,3 +88,23 @@ text = json.dumps({"scipy": scipy.__version__, "numpy": np.__version__, "cases":
 probabilities = [1e-300, 1e-12, 0.005, 0.01, 0.2, 0.7, 0.995, 0.999999]
 rows = "".join(f"    ({p!r}, {float(ndtri(p))!r}),\n" for p in probabilities)
 (HERE / "ndtri.in").write_text(f"[\n{rows}]\n")
+
+
+def signed_rank(name, differences, method):
+    p = wilcoxon(differences, correction=True, method=method).pvalue
+    return {"name": name, "differences": [float(x) for x in differences], "p": float(p)}
+
+
+# All permutations of signs of up to 14 differences.
+permutations = PermutationMethod(n_resamples=2**14)
+cases = [
+    signed_rank("45, no change", random.normal(0.0, 0.03, 45).round(6), "exact"),
+    signed_rank("45, changed", random.normal(0.05, 0.05, 45).round(6), "exact"),
+    signed_rank("45, faster, heavy tail", (random.standard_t(1.5, 45) - 1.0).round(6), "exact"),
+    signed_rank("10, all slower", random.exponential(1.0, 10).round(6), "exact"),
+    signed_rank("12, ties", random.integers(1, 5, 12).astype(float) - 1.5, permutations),
+    signed_rank("200, no change", random.normal(0.0, 0.03, 200).round(6), "asymptotic"),
+    signed_rank("200, changed", random.normal(0.01, 0.03, 200).round(6), "asymptotic"),
+    signed_rank("90, ties and none", random.integers(-3, 5, 90).astype(float), "asymptotic"),
+]
+(HERE / "signed_rank.json").write_text(json.dumps(cases, indent=1) + "\n")
