@@ -30,7 +30,7 @@ pub use duets::{
 };
 pub use generator::{CLOSED, CONNECTIONS, LAB, WRK, difference, row};
 pub use go::{GO, RATIO};
-pub use tail::{COLUMNS as TAIL_COLUMNS, PAPER_TMR, TAIL, TMR};
+pub use tail::{COLUMNS as TAIL_COLUMNS, PAPER_TMR, TAIL, TMR, TRIVIAL};
 
 /// Units, which are the columns of the report's tables, too.
 pub const RATE: &str = "requests/s";

@@ -5,7 +5,7 @@ use crate::report::Documents;
 use crate::report::format::number;
 use crate::suites::lab::{
     BENCHMARKS, CLOSED, CONNECTIONS, CPU, DUETS, Duet, FOUND, GO, LAB, OPEN, P50, P99, PAPER_TMR,
-    RATE, RATE_ERROR, RATES, RATIO, Spacing, TAIL, TMR, WRK, difference, row,
+    RATE, RATE_ERROR, RATES, RATIO, Spacing, TAIL, TMR, TRIVIAL, WRK, difference, row,
 };
 
 /// What the load generator may add to wrk's percentiles, in µs.
@@ -20,6 +20,8 @@ const FINDS: [(Duet, &str, f64, f64); 4] = [
     (Duet::Slower5, "found in ≥ 95 %", 0.95, 1.0),
     (Duet::Slower10, "found in all", 1.0, 1.0),
 ];
+/// Factors whose requests come one at a time.
+const SINGLE: [&str; 2] = ["warm", "cold"];
 /// The tail-to-median ratios' limits.
 const TMR_MAX: [(&str, f64); 3] = [("warm", 1.5), ("cold", 1.5), ("burst-100-cold", 2.0)];
 
@@ -88,9 +90,17 @@ pub(super) fn measuring(documents: &Documents, goals: &mut Vec<Goal>) {
             format!("≤ {most}"),
         );
         goal.measured = value(TAIL, factor, TMR).map(|found| (number(found), found <= most));
-        if let Some(best) = value(TAIL, factor, PAPER_TMR) {
-            goal.floor = format!("best cloud in the paper: {}", number(best));
-        }
+        let best = value(TAIL, factor, PAPER_TMR)
+            .map(|best| format!("best cloud in the paper: {}", number(best)));
+        // Of single requests: nothing in it says what a burst can be.
+        let trivial = value(TAIL, TRIVIAL, TMR)
+            .filter(|_| SINGLE.contains(&factor))
+            .map(|ratio| format!("a server that does nothing: {}", number(ratio)));
+        goal.floor = [trivial, best]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<String>>()
+            .join("; ");
         goals.push(goal);
     }
     let mut goal = Goal::new(
@@ -116,6 +126,20 @@ mod tests {
             .into_iter()
             .filter_map(|goal| Some((goal.what, goal.measured?.1)));
         measured.collect()
+    }
+
+    #[test]
+    fn the_ratio_of_a_server_that_does_nothing_stands_beside_those_of_single_requests() {
+        let mut document = Document::new("lab");
+        document.figure(TAIL, TRIVIAL, 1.9, TMR);
+        document.figure(TAIL, "cold", 1.5, PAPER_TMR);
+        let mut goals = Vec::new();
+        measuring(&Documents(vec![document]), &mut goals);
+        let floors = goals.iter().filter(|goal| goal.what.contains("tail table"));
+        let floors: Vec<&str> = floors.map(|goal| goal.floor.as_str()).collect();
+        let trivial = "a server that does nothing: 1.9";
+        let with_best = format!("{trivial}; best cloud in the paper: 1.5");
+        assert_eq!(floors, [trivial, &with_best, ""]);
     }
 
     #[test]

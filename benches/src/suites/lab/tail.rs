@@ -39,7 +39,7 @@ const WITH_GOAL: [&str; 3] = ["warm", "cold", "burst-100-cold"];
 const SAMPLES: usize = 600;
 const OTHER_SAMPLES: usize = 100;
 /// The row of a server that does nothing.
-const TRIVIAL: &str = "trivial server, at the pace of warm";
+pub const TRIVIAL: &str = "trivial server, at the pace of warm";
 /// What a quick run measures.
 const QUICK: [&str; 2] = ["warm", "cold"];
 const QUICK_SAMPLES: usize = 10;
