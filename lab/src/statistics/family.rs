@@ -2,8 +2,9 @@
 //!
 //! An interval at 99 % excludes 0 by chance for one in a hundred benchmarks that have not changed, so that a suite of a hundred reports a
 //! change nearly always. ElastiBench decides each benchmark by its interval alone. Here a change must also stand among the others: by
-//! the [`signed_rank`] test of its trials, with Holm's correction (*A Simple Sequentially Rejective Multiple Test Procedure*, 1979), all changes of
-//! an experiment together are there by chance with at most the probability that one interval is wrong with.
+//! the [signed-rank test](super::signed_rank) of its trials, with Holm's correction (*A Simple Sequentially Rejective Multiple Test
+//! Procedure*, 1979), all changes of an experiment together are there by chance with at most the probability that one interval is wrong
+//! with.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +31,7 @@ impl Verdict {
     }
 }
 
-/// The verdicts on the benchmarks of one experiment, each a comparison and the p-value of its [`signed_rank`] test. `confidence` is that of the intervals.
+/// The verdicts on the benchmarks of one experiment, each a comparison and its p-value. `confidence` is that of the intervals.
 pub fn verdicts(found: &[(Comparison, f64)], confidence: f64) -> Vec<Verdict> {
     let alpha = 1.0 - confidence;
     let mut order: Vec<usize> = (0..found.len()).collect();

@@ -5,7 +5,7 @@
 //! - [`bootstrap`]: confidence intervals of the median, and of the difference of two medians.
 //! - [`duet`]: whether a second version is faster or slower than the first, as ElastiBench decides it.
 //! - [`family`]: the same for all benchmarks of an experiment together.
-//! - [`signed_rank`](mod@signed_rank): how probable a change is by chance, by its trials' ranks.
+//! - [`signed_rank`]: how probable a change is by chance, by its trials' ranks.
 //! - [`ranks`]: medians of long samples, with intervals that need no resampling.
 //! - [`line`]: the line nearest to points.
 

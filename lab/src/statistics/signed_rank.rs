@@ -3,8 +3,8 @@
 //! Of two versions that take the same, run in random order, either is as likely to be the slower one by any given factor. So the
 //! logarithms of the factors are as likely to be positive as negative, whatever their distribution. The test asks how probable it is, if
 //! that is so, that positive or negative ones have so much of the sum of ranks. What interrupts one execution moves its trial by some
-//! ranks at most, and trials that differ much count more than those that hardly differ: with normal noise the sign
-//! test needs half as many trials again.
+//! ranks at most, and trials that differ much count more than those that hardly differ: with normal noise the sign test needs half as
+//! many trials again.
 
 use super::duet::Trial;
 use super::normal;
