@@ -104,9 +104,9 @@ pub const INTRODUCTIONS: [(&str, &str); 13] = [
         "The lab as its users run it. *Load generator*: in turns with wrk, both on the first processor, against a server of one thread on \
          the last. With one connection the load is the same, one request at a time, and what differs is what the generators add; with 16 \
          the loop is as fast as its slower side. wrk corrects its percentiles for requests that it did not send while it waited, and tells \
-         them in whole microseconds: those of the lab have the same correction here, and only here, at wrk\u{2019}s pace in the same round, \
-         since a faster loop would have more added. wrk\u{2019}s processor time is that of its whole process, the lab\u{2019}s that of the run. Figures \
-         are medians of turns of 200 ms, 120 with one connection and 300 with 16, so that few of them have another program of the host in \
+         them in whole microseconds: those of the lab have the same correction here, and only here, each at its own pace. wrk\u{2019}s \
+         processor time is that of its whole process, the lab\u{2019}s that of the run. Figures are medians of turns of 200 ms, 120 with one \
+         connection and 300 with 16, so that few of them have another program of the host in \
          between. *Open loop*: the worst rate error of six runs, and how much later than planned requests were sent, the runs\u{2019} medians. \
          *Duets*: each is one experiment with 100 events, for which a Python function computes between 1 and 2 ms: \
          15 calls of 3 repeats are 45 trials of each, and a repeat is the mean of 6 invocations. A change is found if its interval at 99 % \
