@@ -109,7 +109,7 @@ pub const INTRODUCTIONS: [(&str, &str); 13] = [
          connection and 300 with 16, so that few of them have another program of the host in \
          between. *Open loop*: the worst rate error of six runs, and how much later than planned requests were sent, the runs\u{2019} medians. \
          *Duets*: each is one experiment with 100 events, for which a Python function computes between 1 and 2 ms: \
-         15 calls of 3 repeats are 45 trials of each, and a repeat is the mean of 6 invocations. A change is found if its interval at 99 % \
+         15 calls of 3 repeats are 45 trials of each, and a repeat is the mean of 10 invocations. A change is found if its interval at 99 % \
          excludes 0 and it passes the signed-rank test with Holm\u{2019}s correction over the 100; otherwise it is possible. *Tail table*: 600 samples of \
          factors with a goal (30 bursts of 100), 100 of the others (5 bursts); TMR is p99 / median, MR and TR are median and p99 over the warm median, \
          and the paper\u{2019}s ratio is AWS\u{2019}s, of 3,000 samples. *Go suite*: 10 benchmarks in 15 calls of 3 repeats, a tree and itself; benchmark \

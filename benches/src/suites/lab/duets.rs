@@ -45,10 +45,10 @@ const FUNCTION: &str = "busy";
 /// Busy time of the first and of the last benchmark.
 const BUSY_MS: [f64; 2] = [1.0, 2.0];
 const QUICK_BUSY_MS: [f64; 2] = [0.1, 0.2];
-/// Trials are repeats in calls; a repeat's execution is the mean of so many invocations.
+/// Trials are repeats in calls; a repeat's execution is the mean of so many invocations. All are those of `hearth lab duet` without options.
 const CALLS: usize = 15;
 const REPEATS: usize = 3;
-const INVOCATIONS: usize = 6;
+const INVOCATIONS: usize = 10;
 const QUICK_CALLS: usize = 4;
 
 /// Iterations and runs that are timed for the calibration, of which the shortest counts.
