@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use memmap2::{MmapOptions, MmapRaw};
+use memmap2::{Advice, MmapOptions, MmapRaw};
 use rustix::fs::{
     MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
 };
@@ -80,7 +80,8 @@ pub struct Region {
 
 impl Region {
     /// Makes a channel with rings of `ring_bytes` each way ([`crate::layout::DEFAULT_RING_BYTES`] unless there is a reason),
-    /// and the descriptor by which the worker maps it. Memory is taken page by page as the rings are first used.
+    /// and the descriptor by which the worker maps it. Memory is taken page by page as the rings are first used, but for the page
+    /// that each begins with.
     ///
     /// # Errors
     /// `ring_bytes` is not a power of two from 4 KiB to 64 MiB, or the system refuses the memory or the descriptor.
@@ -94,7 +95,9 @@ impl Region {
         fcntl_add_seals(&fd, SEALS).map_err(|errno| AbiError::os("fcntl(F_ADD_SEALS)", errno))?;
         let mapping = map(&fd, header.region_bytes())?;
         mapping.write_header(&header);
-        Ok((Self::of(mapping, &header), fd))
+        let region = Self::of(mapping, &header);
+        region.populate_beginnings();
+        Ok((region, fd))
     }
 
     /// Sets how long the worker spins for its next request before it sleeps (in whole microseconds; zero, the default,
@@ -135,6 +138,7 @@ impl Region {
         check(&header, found)?;
         let region = Self::of(mapping, &header);
         region.check_unused()?;
+        region.populate_beginnings();
         Ok(region)
     }
 
@@ -168,6 +172,18 @@ impl Region {
         Self {
             mapping: Arc::new(mapping),
             header: *header,
+        }
+    }
+
+    /// Maps the first page of each ring, so that a first request does not fault them in (`MADV_POPULATE_WRITE` in madvise(2)). A
+    /// kernel before 5.14 leaves them to the first request.
+    fn populate_beginnings(&self) {
+        let to_host = HEADER_BYTES + self.header.to_worker_bytes as usize;
+        for beginning in [HEADER_BYTES, to_host] {
+            let _ = self
+                .mapping
+                .0
+                .advise_range(Advice::PopulateWrite, beginning, 1);
         }
     }
 
