@@ -2,13 +2,14 @@
 //! READY.
 //!
 //! Whatever can be prepared before a start is (see [`preforked`](super::preforked)), and whatever can wait is done after READY:
-//! the move into the cgroup and the watch begin while the first request is already being sent.
+//! the move into the cgroup begins while the first request is already being sent, the rest is left to the [`FollowUp`].
 
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::descriptors::{Forking, InstanceDescriptors, Worker};
+use super::follow_up::FollowUp;
 use super::fresh::Fresh;
 use super::preforked::Prepared;
 use super::ready::receive_ready;
@@ -21,9 +22,6 @@ use crate::sandbox::SandboxError;
 /// Longest time from FORK to READY. A fork takes about a millisecond; a hook of the function's own may take longer, and
 /// a machine under pressure much longer.
 pub(super) const READY_DEADLINE: Duration = Duration::from_secs(10);
-
-/// When a start is over, how long before the next one is prepared: the first request goes first.
-const AFTER_A_START: Duration = Duration::from_millis(3);
 
 /// Why an instance did not start.
 #[derive(Debug, thiserror::Error)]
@@ -85,7 +83,8 @@ impl From<ChannelError> for StartError {
 }
 
 impl Instance {
-    /// Takes a template's prepared instance, forks one, or has the template become one, and waits until it is ready.
+    /// Takes a template's prepared instance, forks one, or has the template become one, and waits until it is ready. It is to be
+    /// followed up as soon as its first request is on its way.
     ///
     /// # Errors
     /// [`StartError`]; nothing of a failed start is left behind.
@@ -94,7 +93,7 @@ impl Instance {
         way: Way,
         function: &FunctionKey,
         sink: &Logs,
-    ) -> Result<Self, StartError> {
+    ) -> Result<(Self, FollowUp), StartError> {
         let under_way = template.preforked.begin();
         let prepared = match template.take_prepared() {
             Some(Prepared::Instance(preforked)) => Some(preforked),
@@ -116,14 +115,20 @@ impl Instance {
             }
         };
         drop(under_way);
-        if way == Way::Fork {
-            template.prepare(function, sink, AFTER_A_START);
-        }
-        let mut instance = fresh.begin(template, way);
+        let (mut instance, watch, refused) = fresh.begin(template, way);
         if !instance.channel.is_quiet() {
             return Err(StartError::Talks);
         }
-        Ok(instance)
+        let follow_up = FollowUp {
+            template: template.clone(),
+            way,
+            watch,
+            instance_cgroup: instance.instance_cgroup.clone(),
+            refused,
+            function: function.clone(),
+            sink: sink.clone(),
+        };
+        Ok((instance, follow_up))
     }
 }
 

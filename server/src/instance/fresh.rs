@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::io::Interest;
+use tokio::sync::oneshot;
 
 use super::descriptors::InstanceDescriptors;
 use super::fork::StartError;
@@ -16,6 +17,7 @@ use super::ready::Ready;
 use super::template::Template;
 use super::watch::Watch;
 use super::{Instance, Vitals, Way};
+use crate::host_error::HostError;
 use crate::sandbox::InstanceCgroup;
 use crate::watched::Watched;
 
@@ -100,17 +102,19 @@ impl Fresh {
         self.instance.is_running()
     }
 
-    /// Begins the watch over it, its move into its cgroup, and its use.
-    pub(super) fn begin(self, template: &Arc<Template>, way: Way) -> Instance {
+    /// Begins its use and its move into its cgroup, of which the receiver gets the error. The watch over it is not begun.
+    pub(super) fn begin(
+        self,
+        template: &Arc<Template>,
+        way: Way,
+    ) -> (Instance, Watch, oneshot::Receiver<HostError>) {
         let Self {
             mut instance,
             watch,
         } = self;
         instance.becomes = (way == Way::Become).then(|| template.clone());
-        let instance_cgroup = instance.instance_cgroup.clone();
-        instance_cgroup.begin_use();
-        let refused = instance_cgroup.attach();
-        tokio::spawn(watch.run(template.clone(), way, instance_cgroup, refused));
-        instance
+        instance.instance_cgroup.begin_use();
+        let refused = instance.instance_cgroup.attach();
+        (instance, watch, refused)
     }
 }

@@ -12,6 +12,7 @@
 //! cannot happen, and dropping it kills the process and everything it started.
 
 mod descriptors;
+mod follow_up;
 mod fork;
 mod freeze;
 mod fresh;
@@ -28,6 +29,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+pub use follow_up::FollowUp;
 pub use fork::StartError;
 pub use freeze::FREEZE_AFTER;
 pub use join::JoinError;

@@ -101,7 +101,7 @@ impl Template {
     /// Enables the pre-forked instance and creates one soon.
     pub fn keep_preforked(self: &Arc<Self>, function: &FunctionKey, sink: &Logs) {
         if !self.preforked.wanted.swap(true, Ordering::AcqRel) {
-            self.prepare(function, sink, Duration::ZERO);
+            self.prepare_soon(function, sink);
         }
     }
 
@@ -140,26 +140,29 @@ impl Template {
         is_usable.then_some(prepared)
     }
 
-    /// Prepares the descriptors and the cgroup of the next start after a pause, then the pre-forked instance, on its
-    /// own task. If a start is under way by then, this waits until after it.
-    pub(super) fn prepare(self: &Arc<Self>, function: &FunctionKey, sink: &Logs, after: Duration) {
-        self.preforked.starts.fetch_add(1, Ordering::Relaxed);
+    /// Prepares the next start on a task of its own.
+    pub(super) fn prepare_soon(self: &Arc<Self>, function: &FunctionKey, sink: &Logs) {
         let (template, function, sink) = (self.clone(), function.clone(), sink.clone());
-        tokio::spawn(async move {
-            tokio::time::sleep(after).await;
-            template.sandbox.prepare_instance_cgroups();
-            if template.preforked.under_way.load(Ordering::Acquire) > 0 {
+        tokio::spawn(async move { template.prepare(&function, &sink, Duration::ZERO).await });
+    }
+
+    /// Prepares the descriptors and the cgroup of the next start after a pause, then the pre-forked instance. If a start is under
+    /// way by then, this is left to what follows it.
+    pub(super) async fn prepare(&self, function: &FunctionKey, sink: &Logs, after: Duration) {
+        self.preforked.starts.fetch_add(1, Ordering::Relaxed);
+        tokio::time::sleep(after).await;
+        self.sandbox.prepare_instance_cgroups();
+        if self.preforked.under_way.load(Ordering::Acquire) > 0 {
+            return;
+        }
+        if self.prepared.lock().is_none() {
+            // If it fails, the next start reports why.
+            let Ok(descriptors) = self.new_descriptors(function, sink) else {
                 return;
-            }
-            if template.prepared.lock().is_none() {
-                // If it fails, the next start reports why.
-                let Ok(descriptors) = template.new_descriptors(&function, &sink) else {
-                    return;
-                };
-                *template.prepared.lock() = Some(Prepared::Descriptors(descriptors));
-            }
-            template.prefork().await;
-        });
+            };
+            *self.prepared.lock() = Some(Prepared::Descriptors(descriptors));
+        }
+        self.prefork().await;
     }
 
     async fn prefork(&self) {

@@ -13,6 +13,7 @@ use super::boot_failure::BootFailure;
 use super::deployment::Deployment;
 use super::resources::Resources;
 use super::snapshot;
+use super::starting::Started;
 use crate::instance::{Instance, StartError, Template, Way};
 use crate::model::{
     FunctionSpec, Start, StartChoice, StartKind, Threads, choose_boot, choose_start,
@@ -123,7 +124,7 @@ impl Deployment {
     pub(super) async fn attempt_becoming(
         self: &Arc<Self>,
         begun: &mut Instant,
-    ) -> Result<Option<(Instance, StartKind)>, Arc<BootFailure>> {
+    ) -> Result<Option<Started>, Arc<BootFailure>> {
         self.ahead.wanted.store(true, Ordering::Release);
         let of_use = || self.pool.lock().confirm_start(Instant::now());
         if self.slot.up().is_some() {
@@ -139,9 +140,9 @@ impl Deployment {
             }
             if let Some(template) = self.slot.take() {
                 match self.make_instance(&template, None).await {
-                    Ok(mut instance) => {
-                        instance.was_preforked = true;
-                        return Ok(Some((instance, template.start_kind)));
+                    Ok(mut started) => {
+                        started.instance.was_preforked = true;
+                        return Ok(Some(started));
                     }
                     Err(StartError::Host(error)) => {
                         return Err(Arc::new(StartError::Host(error).into()));
@@ -161,7 +162,7 @@ impl Deployment {
             self.image_once(&template);
             let place = self.resources.starts.enter(self.id, || {}).await;
             let error = match self.make_instance(&template, Some(since)).await {
-                Ok(instance) => return Ok(Some((instance, template.start_kind))),
+                Ok(started) => return Ok(Some(started)),
                 Err(error) => error,
             };
             drop(place);
@@ -179,7 +180,7 @@ impl Deployment {
         &self,
         template: &Arc<Template>,
         since: Option<Instant>,
-    ) -> Result<Instance, StartError> {
+    ) -> Result<Started, StartError> {
         let sharing = self.pool.lock().forks();
         let logs = &self.resources.logs;
         let started = Instance::start(template, Way::Become, &self.function, logs).await;
@@ -190,7 +191,12 @@ impl Deployment {
         self.pool
             .lock()
             .forked(took.map(|since| since.elapsed() / sharing));
-        started
+        let (instance, follow_up) = started?;
+        Ok(Started {
+            instance,
+            follow_up,
+            start_kind: template.start_kind,
+        })
     }
 
     /// Has the image created that further instances are restored from, unless that was tried.

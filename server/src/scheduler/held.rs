@@ -52,6 +52,8 @@ impl Deployment {
         if let Err(StartError::Host(error)) = &started {
             self.resources.host_errors.note(error);
         }
-        started
+        let (instance, follow_up) = started?;
+        follow_up.begin();
+        Ok(instance)
     }
 }

@@ -8,7 +8,7 @@ use super::boot::TemplateSlot;
 use super::boot_failure::BootFailure;
 use super::lease::Origin;
 use super::snapshot;
-use crate::instance::{Instance, StartError, Template, Way};
+use crate::instance::{FollowUp, Instance, StartError, Template, Way};
 use crate::model::StartKind;
 
 /// Pauses between tries while the host is short of something. Most shortages are bursts; after these,
@@ -18,6 +18,14 @@ const SHORTAGE_PAUSES: [Duration; 3] = [
     Duration::from_millis(120),
     Duration::from_millis(240),
 ];
+
+/// An instance that has started.
+pub(super) struct Started {
+    pub instance: Instance,
+    /// What is to be done once its first request is on its way.
+    pub follow_up: FollowUp,
+    pub start_kind: StartKind,
+}
 
 impl Deployment {
     /// The template, and the start kind of a start from it: a fork if it was up, else how it was brought up.
@@ -119,8 +127,12 @@ impl Deployment {
 
     pub(super) async fn start_one(self: Arc<Self>) {
         let mut begun = Instant::now();
-        match self.try_start(&mut begun).await {
-            Ok(Some((instance, start_kind))) => {
+        let follow_up = match self.try_start(&mut begun).await {
+            Ok(Some(Started {
+                instance,
+                follow_up,
+                start_kind,
+            })) => {
                 self.watch(&instance);
                 let was_preforked = instance.was_preforked;
                 self.decisions.note(|counts| {
@@ -139,8 +151,12 @@ impl Deployment {
                 };
                 let given = self.pool.lock().started(Box::new(instance), ready);
                 self.hand(given, Some(origin));
+                Some(follow_up)
             }
-            Ok(None) => self.decisions.note(|counts| counts.start_withdrawn += 1),
+            Ok(None) => {
+                self.decisions.note(|counts| counts.start_withdrawn += 1);
+                None
+            }
             Err(failure) => {
                 self.decisions.note(|counts| counts.start_failed += 1);
                 let waiters = self.pool.lock().start_failed(Instant::now());
@@ -148,10 +164,17 @@ impl Deployment {
                     // The client may have hung up.
                     let _ = waiter.send(Err(failure.clone()));
                 }
+                None
             }
-        }
+        };
         self.start_due();
         self.end_if_retired();
+        drop(self);
+        if let Some(follow_up) = follow_up {
+            // The request has been woken, and goes first.
+            tokio::task::yield_now().await;
+            follow_up.run().await;
+        }
     }
 
     /// Starts an instance; while the host is short of something, retries after each of the pauses. What was brought up
@@ -159,7 +182,7 @@ impl Deployment {
     async fn try_start(
         self: &Arc<Self>,
         begun: &mut Instant,
-    ) -> Result<Option<(Instance, StartKind)>, Arc<BootFailure>> {
+    ) -> Result<Option<Started>, Arc<BootFailure>> {
         for pause in SHORTAGE_PAUSES {
             match self.attempt_start(begun).await {
                 Err(failure) if failure.is_of_host() && !self.is_retired() => {
@@ -176,7 +199,7 @@ impl Deployment {
     async fn attempt_start(
         self: &Arc<Self>,
         begun: &mut Instant,
-    ) -> Result<Option<(Instance, StartKind)>, Arc<BootFailure>> {
+    ) -> Result<Option<Started>, Arc<BootFailure>> {
         if self.becomes() {
             return self.attempt_becoming(begun).await;
         }
@@ -196,8 +219,13 @@ impl Deployment {
         if !self.pool.lock().confirm_start(now) {
             return Ok(None);
         }
+        let started = |(instance, follow_up)| Started {
+            instance,
+            follow_up,
+            start_kind,
+        };
         let error = match self.fork(&template).await {
-            Ok(instance) => return Ok(Some((instance, start_kind))),
+            Ok(forked) => return Ok(Some(started(forked))),
             Err(error @ StartError::Host(_)) => return Err(Arc::new(error.into())),
             Err(error) => error,
         };
@@ -209,20 +237,24 @@ impl Deployment {
         let (template, start_kind) = self.template().await?;
         let _place = self.resources.starts.enter(self.id, || {}).await;
         match self.fork(&template).await {
-            Ok(instance) => Ok(Some((instance, start_kind))),
+            Ok((instance, follow_up)) => Ok(Some(Started {
+                instance,
+                follow_up,
+                start_kind,
+            })),
             Err(error) => Err(Arc::new(error.into())),
         }
     }
 
     /// Forks an instance and learns the cost. One that dies at once is replaced, once.
-    async fn fork(&self, template: &Arc<Template>) -> Result<Instance, StartError> {
+    async fn fork(&self, template: &Arc<Template>) -> Result<(Instance, FollowUp), StartError> {
         match self.fork_one(template).await {
             Err(StartError::Died) => self.fork_one(template).await,
             started => started,
         }
     }
 
-    async fn fork_one(&self, template: &Arc<Template>) -> Result<Instance, StartError> {
+    async fn fork_one(&self, template: &Arc<Template>) -> Result<(Instance, FollowUp), StartError> {
         let sharing = self.pool.lock().forks();
         let started =
             Instance::start(template, Way::Fork, &self.function, &self.resources.logs).await;
@@ -230,7 +262,8 @@ impl Deployment {
             self.resources.host_errors.note(error);
         }
         // A pre-forked instance says nothing about the cost of the next start.
-        let forked = started.as_ref().ok().filter(|new| !new.was_preforked);
+        let instance = started.as_ref().ok().map(|(instance, _)| instance);
+        let forked = instance.filter(|new| !new.was_preforked);
         let took = forked.map(|new| new.forked_in / sharing);
         self.pool.lock().forked(took);
         started

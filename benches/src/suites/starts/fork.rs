@@ -34,9 +34,9 @@ pub async fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
         template.end_preforked();
         for _ in 0..scale.pick(1112, 10) {
             let begun = Instant::now();
-            let instance = Instance::start(&template, Way::Fork, &key, &workshop.logs)
-                .await
-                .context("a start")?;
+            let started = Instance::start(&template, Way::Fork, &key, &workshop.logs).await;
+            let (instance, follow_up) = started.context("a start")?;
+            follow_up.begin();
             starts.push(begun.elapsed());
             forks.push(instance.forked_in);
             let vitals = instance.vitals.clone();

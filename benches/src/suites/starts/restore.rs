@@ -142,9 +142,10 @@ async fn restored(
 
 async fn start(workshop: &Workshop, template: &Arc<Template>) -> anyhow::Result<Instance> {
     let key = FunctionKey::new(1);
-    Instance::start(template, Way::Fork, &key, &workshop.logs)
-        .await
-        .context("a start")
+    let started = Instance::start(template, Way::Fork, &key, &workshop.logs).await;
+    let (instance, follow_up) = started.context("a start")?;
+    follow_up.begin();
+    Ok(instance)
 }
 
 /// Takes everything down that a round has started, which is no part of the next one's starts. The instance's end has to

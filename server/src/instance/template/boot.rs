@@ -163,7 +163,7 @@ impl Template {
                 let template = Self::up(
                     control, sandbox, network, busy_poll, runtime, start_kind, threads,
                 );
-                template.prepare(&function, sink, Duration::ZERO);
+                template.prepare_soon(&function, sink);
                 let notes = drawn.and_then(|drawn| drawn.note()).into_iter().collect();
                 return Ok((template, Imported { lines, notes }));
             }
@@ -237,7 +237,7 @@ impl Template {
         );
         // If it failed, the first start reports why.
         *template.prepared.lock() = descriptors.ok().map(Prepared::Descriptors);
-        template.prepare(function, sink, Duration::ZERO);
+        template.prepare_soon(function, sink);
         Ok(template)
     }
 }
