@@ -1,8 +1,8 @@
 //! What is done for an instance once it has started and its first request, if there is one, is on its way: the watch over it, and its
 //! template's preparations for the next start.
 //!
-//! Each is a task of its own, and a task that is spawned beside another has tokio wake a thread for one of them, which the request
-//! would wait for and share the processors with.
+//! Done before, each would be a task beside the request's. For every task beside another, tokio wakes a thread: the request would wait
+//! for that call and share the processors with the thread.
 
 use std::sync::Arc;
 use std::time::Duration;

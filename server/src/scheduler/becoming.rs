@@ -191,12 +191,7 @@ impl Deployment {
         self.pool
             .lock()
             .forked(took.map(|since| since.elapsed() / sharing));
-        let (instance, follow_up) = started?;
-        Ok(Started {
-            instance,
-            follow_up,
-            start_kind: template.start_kind,
-        })
+        Ok(Started::of(started?, template.start_kind))
     }
 
     /// Has the image created that further instances are restored from, unless that was tried.

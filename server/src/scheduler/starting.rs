@@ -27,6 +27,16 @@ pub(super) struct Started {
     pub start_kind: StartKind,
 }
 
+impl Started {
+    pub fn of((instance, follow_up): (Instance, FollowUp), start_kind: StartKind) -> Self {
+        Self {
+            instance,
+            follow_up,
+            start_kind,
+        }
+    }
+}
+
 impl Deployment {
     /// The template, and the start kind of a start from it: a fork if it was up, else how it was brought up.
     pub(super) async fn template(
@@ -219,13 +229,8 @@ impl Deployment {
         if !self.pool.lock().confirm_start(now) {
             return Ok(None);
         }
-        let started = |(instance, follow_up)| Started {
-            instance,
-            follow_up,
-            start_kind,
-        };
         let error = match self.fork(&template).await {
-            Ok(forked) => return Ok(Some(started(forked))),
+            Ok(forked) => return Ok(Some(Started::of(forked, start_kind))),
             Err(error @ StartError::Host(_)) => return Err(Arc::new(error.into())),
             Err(error) => error,
         };
@@ -237,11 +242,7 @@ impl Deployment {
         let (template, start_kind) = self.template().await?;
         let _place = self.resources.starts.enter(self.id, || {}).await;
         match self.fork(&template).await {
-            Ok((instance, follow_up)) => Ok(Some(Started {
-                instance,
-                follow_up,
-                start_kind,
-            })),
+            Ok(forked) => Ok(Some(Started::of(forked, start_kind))),
             Err(error) => Err(Arc::new(error.into())),
         }
     }
