@@ -2,7 +2,7 @@
 //!
 //! - [`server`]: starts the real server ([`Launch`](server::Launch)), reads its announcement, stops it.
 //! - [`program`]: child processes that end with the value that stands for them.
-//! - [`processes`], [`figures`], [`cgroups`]: what the kernel tells of processes.
+//! - [`processes`], [`threads`], [`figures`], [`cgroups`]: what the kernel tells of processes.
 //! - [`namespaces`]: network namespaces.
 //! - [`wait`]: looks until something is so, up to a limit.
 //! - [`skipped`]: counts tests that found the host lacking something.
@@ -16,5 +16,6 @@ pub mod processes;
 pub mod program;
 pub mod server;
 pub mod skipped;
+pub mod threads;
 pub mod wait;
 pub mod worker;

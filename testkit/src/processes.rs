@@ -68,6 +68,18 @@ impl Process {
         self.field("State").starts_with('S')
     }
 
+    /// Whether a signal has stopped it.
+    pub fn is_stopped(&self) -> bool {
+        self.field("State").starts_with('T')
+    }
+
+    /// How often it has begun to run.
+    pub fn switches(&self) -> u64 {
+        let kinds = ["voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"];
+        let counts = kinds.map(|kind| self.field(kind).parse().unwrap_or(0));
+        counts.iter().sum()
+    }
+
     /// Its pid in its own namespace: the last of them.
     pub fn number_inside(&self) -> u32 {
         let numbers = self.field("NSpid").split_whitespace().last();

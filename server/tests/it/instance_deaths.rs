@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::support::{Server, descendants, eventually, kill, serving, signal};
+use crate::support::{Server, descendants, eventually, kill, serving, signal, stop, were_asleep};
 
 #[tokio::test]
 async fn an_idle_instance_that_just_died_is_not_given_to_a_request() {
@@ -61,7 +61,7 @@ async fn an_instance_dies_unheard(reaped: bool) {
     let template = template.expect("its template").pid;
     let serving = serving(server.pid()).expect("the server");
 
-    signal(template, Signal::STOP).unwrap();
+    stop(template).unwrap();
     // What was forked ahead would not need the template.
     for ahead in forks() {
         kill(ahead.pid).unwrap();
@@ -77,7 +77,12 @@ async fn an_instance_dies_unheard(reaped: bool) {
         (function["instances"]["starting"] == 1).then_some(())
     })
     .await;
-    signal(serving, Signal::STOP).unwrap();
+    // Counted before the template is told to fork.
+    eventually("the server waits for it", soon, || async {
+        were_asleep(serving).then_some(())
+    })
+    .await;
+    stop(serving).unwrap();
     signal(template, Signal::CONT).unwrap();
     let instance = eventually("it is ready and waits", soon, || async {
         let mut alive = forks();
@@ -96,7 +101,7 @@ async fn an_instance_dies_unheard(reaped: bool) {
         signal(serving, Signal::CONT).unwrap();
     } else {
         // Nobody takes its status, so that its number is still its own when the server opens it.
-        signal(template, Signal::STOP).unwrap();
+        stop(template).unwrap();
         kill(instance).unwrap();
         signal(serving, Signal::CONT).unwrap();
         signal(template, Signal::CONT).unwrap();

@@ -20,6 +20,7 @@ pub use hearth_testkit::processes::{
 use hearth_testkit::server::Launch;
 pub use hearth_testkit::server::TOKEN;
 pub use hearth_testkit::skipped::skip;
+pub use hearth_testkit::threads::{stop, were_asleep};
 pub use hearth_testkit::wait::eventually;
 pub use priority::{called_seldom, goes_first};
 pub use proxy::Proxy;
