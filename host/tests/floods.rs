@@ -11,9 +11,8 @@ use hearth_host::protocol::request::Target;
 use hearth_host::protocol::{Message as _, Reply, Request};
 use hearth_host::{HostProcessError, SandboxError};
 use hearth_init::wire;
-use hearth_testkit::{figures, processes};
+use hearth_testkit::{figures, threads};
 use rustix::net::sockopt;
-use rustix::process::Signal;
 
 use conversation::{Conversation, TIMEOUT, processes_of};
 
@@ -126,7 +125,7 @@ fn orders_that_cannot_be_passed_on_are_not_kept() {
     let leaf = talk.prepared(key);
     // Its PID 1 takes no orders any more.
     let init = processes_of(uid - 1)[0];
-    processes::signal(init, Signal::STOP).expect("stopped");
+    threads::stop(init).expect("stopped");
     let target = Target { key, leaf, pid: 0 };
     for _ in 0..MANY {
         talk.say(&Request::Kill(target));

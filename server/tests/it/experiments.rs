@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
-use crate::support::{Client, Server, TOKEN, eventually, signal};
+use crate::support::{Client, Server, TOKEN, eventually, signal, stop};
 
 /// Of each row of a tail table: the fewest that there may be.
 const SAMPLES: u64 = 100;
@@ -339,7 +339,7 @@ async fn an_agent_that_is_stopped_half_way_holds_up_nothing() {
     })
     .await;
     let pid = stopped.id().expect("it runs");
-    signal(pid, rustix::process::Signal::STOP).expect("it runs");
+    stop(pid).expect("it runs");
     let found = in_state(&client, &lost, "failed").await;
     let error = found["error"].as_str().expect("an error");
     assert!(error.contains("does not report"), "{error}");

@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::support::{
-    Server, called_seldom, command, descendants, eventually, goes_first, is_alive, signal,
+    Server, called_seldom, command, descendants, eventually, goes_first, is_alive, signal, stop,
 };
 
 /// Longest wait for something that takes milliseconds.
@@ -191,7 +191,7 @@ async fn a_server_that_ignores_signals_is_ended() {
     client.deploy("echo", ECHO, json!({})).await;
     let (sandboxes, serve) = (descendants(server.pid()), server.serve_pid());
     // It takes no other.
-    signal(serve, Signal::STOP).expect("it runs");
+    stop(serve).expect("it runs");
     server.terminate();
     assert!(!server.wait().success());
     eventually("everything ends", TIMEOUT, || async {
