@@ -1,5 +1,7 @@
 //! A client of the REST API, for tests.
 
+use std::time::Duration;
+
 use reqwest::header::HeaderMap;
 use reqwest::multipart::{Form, Part};
 use reqwest::{Method, RequestBuilder, StatusCode};
@@ -74,6 +76,14 @@ impl Answer {
     }
 }
 
+/// An HTTP client that goes straight to the server, and uses no connection that the server may be closing: it closes those that
+/// were idle for 75 s.
+pub(super) fn http() -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .no_proxy()
+        .pool_idle_timeout(Duration::from_secs(30))
+}
+
 impl Client {
     /// A client of a listener other than the console's.
     pub fn at(url: &str, token: Option<&str>) -> Self {
@@ -81,10 +91,7 @@ impl Client {
     }
 
     pub(super) fn new(url: &str, token: Option<&str>) -> Self {
-        let http = reqwest::Client::builder()
-            .no_proxy()
-            .build()
-            .expect("a client");
+        let http = http().build().expect("a client");
         Self {
             http,
             url: url.into(),

@@ -4,7 +4,7 @@ use reqwest::header::HeaderMap;
 use reqwest::multipart::{Form, Part};
 use reqwest::{Method, RequestBuilder};
 
-use super::{Answer, Client, Server};
+use super::{Answer, Client, Server, client};
 
 /// A browser: a cookie and the CSRF token of the pages it has seen. It follows no redirect, so that tests see them.
 pub struct Browser {
@@ -17,8 +17,7 @@ pub struct Browser {
 
 impl Browser {
     pub fn new(server: &Server) -> Self {
-        let http = reqwest::Client::builder()
-            .no_proxy()
+        let http = client::http()
             .redirect(reqwest::redirect::Policy::none())
             .build()
             .expect("a client");
