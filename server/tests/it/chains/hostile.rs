@@ -87,6 +87,11 @@ async fn passes(client: &Client) -> Option<()> {
     (passed.status == 200 && passed.json() == "pass").then_some(())
 }
 
+/// Waits for it to be there after it was ended: what follows has only the chain's time.
+async fn is_back(client: &Client) {
+    eventually("it passes requests on", LIMIT, || passes(client)).await;
+}
+
 async fn live(client: &Client) -> Value {
     let chain = client.get(&format!("{CHAINS}/c")).await.expect(200).json();
     chain["live"].clone()
@@ -130,6 +135,7 @@ async fn attack(client: &Client, transport: &str) {
     }
     let broken = |what: &&&str| !is_kernels || !NOT_IN_HAND.contains(what) && **what != "flood";
     for what in BROKEN_RULES.iter().filter(broken) {
+        is_back(client).await;
         let (answer, ()) = tokio::join!(order(client, what), others_go_on(client, what));
         let problem = answer.problem(502, "chain_rule_broken");
         assert_eq!(problem["member"], "bad", "{transport}, {what}: {problem}");
@@ -147,6 +153,7 @@ async fn attack(client: &Client, transport: &str) {
         if is_kernels && by_kernel.contains(&what) {
             continue;
         }
+        is_back(client).await;
         let problem = order(client, &longer(what))
             .await
             .problem(502, "chain_rule_broken");
@@ -156,6 +163,7 @@ async fn attack(client: &Client, transport: &str) {
     // A part of a payload, and then death.
     for what in ["die", "ask and die", "ask and die at once"] {
         for order_of in [what.to_owned(), longer(what)] {
+            is_back(client).await;
             let crashed = order(client, &order_of).await;
             let crashed = crashed.problem(502, "function_crashed");
             assert_eq!(crashed["member"], "bad", "{transport}, {what}: {crashed}");
@@ -164,6 +172,7 @@ async fn attack(client: &Client, transport: &str) {
     }
 
     // What leads nowhere changes nothing.
+    is_back(client).await;
     let written = order(client, "memory").await.expect(200);
     assert_eq!(written.json(), json!([]));
     let undeclared = order(client, "undeclared").await;
@@ -173,7 +182,7 @@ async fn attack(client: &Client, transport: &str) {
         false => assert_eq!(undeclared.expect(200).json(), "undeclared"),
     }
     // Who had its block taken from it may be about to end.
-    eventually("it passes requests on", LIMIT, || passes(client)).await;
+    is_back(client).await;
     // What is checked is what is answered with, whatever becomes of the block.
     for _ in 0..20 {
         let answer = order(client, "rewrite").await;
@@ -191,15 +200,18 @@ async fn attack(client: &Client, transport: &str) {
         // It goes on sending until it is ended.
         let (answer, ()) = tokio::join!(order(client, "flood"), others_go_on(client, "flood"));
         answer.problem(504, "chain_timeout");
+        is_back(client).await;
         let problem = order(client, "peer grant").await;
         problem.problem(502, "chain_rule_broken");
         // One at a time: of several that it keeps, it could name one by the other.
         let mut not_in_hand = NOT_IN_HAND.map(str::to_owned).to_vec();
         not_in_hand.extend(by_kernel.map(longer));
         for what in &not_in_hand {
+            is_back(client).await;
             let (answer, ()) = tokio::join!(order(client, what), others_go_on(client, what));
             let problem = answer.problem(504, "chain_timeout");
             assert!(problem["title"].is_string(), "{what}");
+            is_back(client).await;
             let crashed = order(client, "die").await;
             crashed.problem(502, "function_crashed");
         }
@@ -310,6 +322,7 @@ def handler(event, context):
                     false => what.to_owned(),
                 };
                 let event = json!(event);
+                answers(&client).await;
                 let called = invoke(&client, "they", &event);
                 let (answer, ()) = tokio::join!(called, others_go_on(&client, what));
                 let about = format!("{transport}, {what}, {is_large}");
@@ -350,6 +363,7 @@ def handler(event, context):
         // What it still has comes back with its end, whatever it says of where that is.
         for what in ["die", "ask and die", "ask, blame and die"] {
             for event in [what.to_owned(), longer(what)] {
+                answers(&client).await;
                 let answer = invoke(&client, "they", &json!(event)).await.expect(200);
                 let dead = json!(["error", "Chain.MemberCrashed"]);
                 assert_eq!(answer.json(), dead, "{transport}, {what}");
@@ -359,7 +373,16 @@ def handler(event, context):
         }
         let members = live(&client).await["members"].clone();
         assert_eq!(members["good"]["restarts"], 0, "{transport}: {members}");
-        let answer = invoke(&client, "they", &json!("reply")).await.expect(200);
-        assert_eq!(answer.json(), json!(["result", "reply"]), "{transport}");
+        answers(&client).await;
     }
+}
+
+/// Waits for the hostile member to answer a call: after it was ended, what follows has only the chain's time.
+async fn answers(client: &Client) {
+    let result = json!(["result", "reply"]);
+    let called = || async {
+        let answer = invoke(client, "they", &json!("reply")).await;
+        (answer.status == 200 && answer.json() == result).then_some(())
+    };
+    eventually("it answers a call", LIMIT, called).await;
 }
