@@ -27,7 +27,8 @@ pub fn stop(pid: u32) -> rustix::io::Result<()> {
 /// Whether there was a moment at which all threads of a process slept: until then it had done all that it had been told,
 /// except for what it waits for.
 pub fn were_asleep(pid: u32) -> bool {
-    // A thread that another one wakes after the first look has run by the second.
+    // The looks at the threads are one after another. Which sleeps at both looks, and did not run in between, slept when the first
+    // round ended and the second began: that is the moment.
     let (Some(before), Some(after)) = (threads(pid), threads(pid)) else {
         return false;
     };
@@ -52,7 +53,6 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
-    use crate::wait::poll;
 
     #[test]
     fn what_is_stopped_does_nothing_and_what_waits_sleeps() {

@@ -108,6 +108,7 @@ async fn an_instance_dies_unheard(reaped: bool) {
     assert_eq!(answer.header("x-hearth-start"), "fork");
 }
 
+/// Waits until the server has done all that it can do by itself.
 async fn has_done_what_it_can(serving: u32) {
     let limit = Duration::from_secs(20);
     eventually("the server waits for others", limit, || async {
